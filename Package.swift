@@ -1,0 +1,50 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+/// A C library that Debian ships, found through pkg-config.
+func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+// Dependencies point one way; docs/architecture.md has the picture.
+let package = Package(
+    name: "culvert",
+    products: [
+        .library(name: "Culvert", targets: ["Culvert"]),
+        .executable(name: "culvert", targets: ["CulvertCLI"]),
+    ],
+    targets: [
+        system("CNgtcp2", "libngtcp2", "libngtcp2-dev"),
+        system("CNgtcp2Crypto", "libngtcp2_crypto_gnutls", "libngtcp2-crypto-gnutls-dev"),
+        system("CNghttp3", "libnghttp3", "libnghttp3-dev"),
+        system("CGnuTLS", "gnutls", "libgnutls28-dev"),
+        system("CSodium", "libsodium", "libsodium-dev"),
+        system("CSQLite", "sqlite3", "libsqlite3-dev"),
+        system("CQRencode", "libqrencode", "libqrencode-dev"),
+        .target(name: "CLinux"),
+
+        .target(name: "CulvertCore"),
+        .target(name: "CulvertIdentity", dependencies: ["CulvertCore", "CSodium"]),
+        .target(name: "CulvertIO", dependencies: ["CulvertCore", "CLinux"]),
+        .target(
+            name: "CulvertTransport",
+            dependencies: [
+                "CulvertCore", "CulvertIdentity", "CulvertIO", "CLinux", "CNgtcp2", "CNgtcp2Crypto", "CGnuTLS",
+            ]),
+        .target(
+            name: "CulvertTunnel",
+            dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CSQLite"]),
+        .target(
+            name: "Culvert",
+            dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CulvertTunnel"]),
+        .executableTarget(name: "CulvertCLI", dependencies: ["Culvert", "CLinux", "CQRencode"]),
+
+        .testTarget(name: "CulvertCoreTests", dependencies: ["CulvertCore"]),
+        .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
+        .testTarget(name: "CulvertIOTests", dependencies: ["CulvertIO"]),
+        .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
+        .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
+        .testTarget(name: "CulvertTests", dependencies: ["Culvert"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,3 @@
+#ifndef CULVERT_CLINUX_H
+#define CULVERT_CLINUX_H
+#endif
