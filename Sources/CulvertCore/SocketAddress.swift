@@ -18,6 +18,8 @@ public enum IPAddress: Hashable, Sendable {
 
     /// Parses the textual forms of RFC 791 dotted quads and RFC 4291 section 2.2; no brackets, no zone.
     public init?(_ text: String) {
+        // C would end the text at a NUL and see another address than we do.
+        guard !text.utf8.contains(0) else { return nil }
         var four = in_addr()
         if inet_pton(AF_INET, text, &four) == 1 {
             self = .v4(UInt32(bigEndian: four.s_addr))
