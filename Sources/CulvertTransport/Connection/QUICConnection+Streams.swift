@@ -4,14 +4,12 @@ import CulvertIO
 
 extension QUICConnection {
     /// Opens a bidirectional stream; nil while the peer allows no more (``ConnectionHandler/connectionMayOpenStreams(_:)``
-    /// tells when it does) or when the connection is not established.
-    package func openStream(handler: any StreamHandler) -> QUICStream? {
+    /// tells when it does) or when the connection is not established. Set the stream's handler at once.
+    package func openStream() -> QUICStream? {
         guard isEstablished else { return nil }
         var id: Int64 = -1
         guard ngtcp2_conn_open_bidi_stream(handle, &id, nil) == 0 else { return nil }
-        let stream = addStream(id)
-        stream.handler = handler
-        return stream
+        return addStream(id)
     }
 
     /// How many more streams may be opened now.
