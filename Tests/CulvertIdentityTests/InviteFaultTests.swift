@@ -77,6 +77,11 @@ struct InviteFaultTests {
             forgery.payload["transports"] = ["iroh": metadata]
             #expect(forgery.fault() == expected)
         }
+        // A version comes before the expiry, the metadata's version too.
+        var forgery = try Forgery()
+        try forgery.setMetadata("version", 3)
+        forgery.payload["expiresAt"] = "2025-01-02T03:04:05Z"
+        #expect(forgery.fault() == .version)
     }
 
     @Test("every fault has its own message, of one line")
@@ -105,6 +110,15 @@ struct InviteFaultTests {
         ])
     func links(text: String) {
         #expect(fault { try Invite.parse(text, now: Fixture.now) } == .envelope)
+    }
+
+    @Test("a link with a second invite or version is refused, since readers could differ about which one counts")
+    func repeatedItems() throws {
+        let link = try Forgery().link
+        #expect(fault { try Invite.parse(link + "&x=y", now: Fixture.now) } == nil)
+        for extra in ["&v=4", "&v=", "&invite=e30", "&invite="] {
+            #expect(fault { try Invite.parse(link + extra, now: Fixture.now) } == .envelope)
+        }
     }
 
     @Test("parts of the wrong type or size are refused")
