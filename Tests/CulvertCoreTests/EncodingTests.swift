@@ -28,7 +28,9 @@ struct EncodingTests {
 
     @Test(
         "base32 refuses padding, foreign characters, impossible lengths and stray bits",
-        arguments: ["my======", "m", "mzx", "mzxw6y", "mz", "mzxr", "m1", "m0", "m8", "my ", "m-", "mé", "a", "aaa", "aaaaaa"])
+        arguments: [
+            "my======", "m", "mzx", "mzxw6y", "mz", "mzxr", "m1", "m0", "m8", "my ", "m-", "mé", "a", "aaa", "aaaaaa",
+        ])
     func base32Strictness(text: String) {
         #expect(Base32.decode(text) == nil)
     }
