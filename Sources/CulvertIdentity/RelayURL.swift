@@ -31,6 +31,7 @@ public struct RelayURL: Hashable, Sendable, CustomStringConvertible {
         guard url.tail == "/" else {
             throw Self.fault("A relay URL must end after the host and port; no path, query or fragment is allowed.")
         }
+        guard url.port != 0 else { throw Self.fault("A relay URL has port 0, which cannot be connected to.") }
         switch Self.scope(host) {
         case .global: break
         case .loopback where allowInsecure: break
