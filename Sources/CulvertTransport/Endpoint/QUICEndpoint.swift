@@ -22,7 +22,7 @@ package final class QUICEndpoint {
 
     let surroundings: QUICConnection.Surroundings
     let alpns: [String]
-    /// Keys Retry tokens; like the reset key it changes with the process.
+    /// Keys Retry tokens; it changes with the process.
     let retryKey: [UInt8]
     let pathBuffer = PathBuffer()
     var routes: [ConnectionID: QUICConnection] = [:]
@@ -41,8 +41,10 @@ package final class QUICEndpoint {
 
     /// An endpoint that proves `key` and accepts connections for one of `alpns`.
     package init(key: SecretKey, alpns: [String], entropy: Entropy, pool: ChunkPool) throws(TransportError) {
+        // From the node's key, so that a process that starts again can end the connections of the one before.
+        let resetKey = SHA256.digest(Array("culvert stateless reset".utf8) + key.seed)
         surroundings = QUICConnection.Surroundings(
-            credentials: try NodeCredentials(key: key), entropy: entropy, pool: pool, resetKey: entropy.bytes(32))
+            credentials: try NodeCredentials(key: key), entropy: entropy, pool: pool, resetKey: resetKey)
         retryKey = entropy.bytes(32)
         self.alpns = alpns
     }
