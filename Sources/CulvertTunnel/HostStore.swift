@@ -59,7 +59,7 @@ package final class HostStore {
         }
     }
 
-    private let database: SQLiteDatabase
+    let database: SQLiteDatabase
 
     /// Opens the database at `path`, which is created with mode 0600 when it is missing, and migrates it. Refuses one
     /// that a newer version wrote, that others can read, that is read-only or damaged.
@@ -206,10 +206,5 @@ package final class HostStore {
             if taken.isEmpty { return id }
         }
         throw TransportError(.state, "no device ID is free; revoke a device and try again")
-    }
-
-    /// Runs a statement of a test, such as one that bounds the file's size.
-    func execute(_ sql: String) throws(TransportError) {
-        try database.execute(sql)
     }
 }

@@ -58,32 +58,36 @@ private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throw
     }
 
     @Test func manyMayOpenANewFileAtOnce() async throws {
-        let path = path
-        let failures = await withTaskGroup(of: Int.self) { group in
-            for number in 0..<8 {
-                group.addTask {
-                    do {
-                        try invite(try HostStore(path: path, waitMilliseconds: 20000), number)
-                        return 0
-                    } catch {
-                        return 1
+        for round in 0..<20 {
+            let path = directory / "new\(round).db"
+            let failures = await withTaskGroup(of: Int.self) { group in
+                for number in 0..<6 {
+                    group.addTask {
+                        do {
+                            try invite(try HostStore(path: path, waitMilliseconds: 20000), number)
+                            return 0
+                        } catch {
+                            return 1
+                        }
                     }
                 }
+                return await group.reduce(0, +)
             }
-            return await group.reduce(0, +)
+            #expect(failures == 0)
         }
-        #expect(failures == 0)
+        // Nothing but the databases is left.
+        #expect(directory.names.count == 20)
     }
 
     @Test func aLockedFileIsReportedAndReadable() throws {
         let first = try HostStore(path: path)
         let second = try HostStore(path: path, waitMilliseconds: 0)
-        try first.execute("BEGIN IMMEDIATE")
+        try first.database.execute("BEGIN IMMEDIATE")
         #expect(throws: TransportError(.state, "another process is using the host database; try again")) {
             try invite(second, 1)
         }
         #expect(try second.devices().isEmpty)
-        try first.execute("COMMIT")
+        try first.database.execute("COMMIT")
         try invite(second, 1)
     }
 
@@ -105,7 +109,7 @@ private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throw
     @Test func aFullDiskLosesNothing() throws {
         let store = try HostStore(path: path)
         for number in 0..<20 { try invite(store, number) }
-        try store.execute("PRAGMA max_page_count = 1")  // means: no more than there are
+        try store.database.execute("PRAGMA max_page_count = 1")  // means: no more than there are
         var stored = 20
         let full = TransportError(.state, "the disk is full; the host database was not changed")
         #expect(throws: full) {
@@ -124,7 +128,7 @@ private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throw
             }
         }
         #expect(try store.devices().count == devices)
-        try store.execute("PRAGMA max_page_count = 1000")
+        try store.database.execute("PRAGMA max_page_count = 1000")
         guard case .redeemed = try redeem(store, devices, token: token(100_000 + devices)) else {
             Issue.record("the invite was used up by a redemption that failed")
             return
@@ -184,7 +188,7 @@ private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throw
         do {
             let store = try HostStore(path: path)
             try invite(store, 1)
-            try store.execute("PRAGMA user_version = \(HostSchema.currentVersion + 1)")
+            try store.database.execute("PRAGMA user_version = \(HostSchema.currentVersion + 1)")
         }
         let before = readFile(path)
         #expect(throws: TransportError(.state, "the host database was written by a newer version; update this program"))
@@ -200,7 +204,7 @@ private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throw
             let path = directory / "other\(id).db"
             do {
                 let store = try HostStore(path: path)
-                try store.execute("PRAGMA application_id = \(id)")
+                try store.database.execute("PRAGMA application_id = \(id)")
             }
             let before = readFile(path)
             #expect(throws: TransportError(.state, "the host database belongs to another program; move it away")) {
@@ -253,6 +257,30 @@ private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throw
             for suffix in ["", "-wal", "-shm", "-journal"] { unlink(damagedPath + suffix) }
         }
         #expect(refused > 50)
+    }
+
+    @Test func noDescriptorIsLeftOpen() throws {
+        do {
+            let store = try HostStore(path: path)
+            try invite(store, 1)
+            #expect(openDescriptors > 0)
+            try store.database.execute("PRAGMA user_version = 99")
+        }
+        #expect(throws: TransportError.self) { try HostStore(path: path) }
+        writeFile(path, [UInt8](repeating: 0x41, count: 8192))
+        #expect(throws: TransportError.self) { try HostStore(path: path) }
+        #expect(openDescriptors == 0)
+    }
+
+    /// Descriptors of this process that are open in this test's directory.
+    private var openDescriptors: Int {
+        (0..<1024).count { descriptor in
+            var target = [CChar](repeating: 0, count: 4096)
+            let length = readlink("/proc/self/fd/\(descriptor)", &target, target.count)
+            guard length > 0 else { return false }
+            return String(decoding: target[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
+                .hasPrefix(directory.path)
+        }
     }
 
     // MARK: Death of the process

@@ -91,6 +91,14 @@ import Testing
         #expect(decide(text, .token(Self.token)) == (passes ? .admit : .refuse(.localToken)))
     }
 
+    @Test func theTokenIsNeverPrinted() {
+        var dumped = ""
+        dump(gate(.token(Self.token)), to: &dumped)
+        #expect(!dumped.contains(Self.token))
+        #expect("\(LocalGate.Mode.token(Self.token))" == "token")
+        #expect("\(LocalGate.Mode.sameUser) \(LocalGate.Mode.open)" == "same-user open")
+    }
+
     // MARK: Time and size
 
     @Test func aSilentConnectionIsClosedSilently() {
