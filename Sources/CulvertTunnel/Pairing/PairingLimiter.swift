@@ -34,6 +34,11 @@ package struct PairingLimiter<Source: Hashable & Sendable>: Sendable {
         return now < until
     }
 
+    /// Counts `decision` if it is a failure of the source's.
+    package mutating func record(_ decision: PairingDecision, from source: Source, at now: Instant) {
+        if case .refused(let refusal) = decision, refusal.countsAsFailure { recordFailure(from: source, at: now) }
+    }
+
     /// Counts a failure. The one that completes the number within the window blocks the source from then on; while it
     /// is blocked its attempts are not heard, so they neither count nor prolong the block.
     package mutating func recordFailure(from source: Source, at now: Instant) {

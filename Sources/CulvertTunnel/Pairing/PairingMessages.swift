@@ -76,6 +76,15 @@ package enum PairingRefusal: Hashable, Sendable, CaseIterable {
     /// The host could not write its database. The invite is not used.
     case hostState
 
+    /// Whether the attempt counts against its source. What the host is to blame for does not, and a blocked source was
+    /// not heard.
+    package var countsAsFailure: Bool {
+        switch self {
+        case .malformed, .timeout, .unknownInvite, .usedInvite, .expiredInvite, .forbiddenTransport: true
+        case .blocked, .hostState: false
+        }
+    }
+
     /// The status on the wire, an HTTP status code.
     package var status: Int { parts.0 }
     /// One line for people.

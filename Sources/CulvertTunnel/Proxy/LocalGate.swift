@@ -110,3 +110,18 @@ package struct LocalGate: Sendable {
         return difference == 0
     }
 }
+
+extension LocalGate.Mode: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The mode's word in options and output, never the token.
+    package var description: String {
+        switch self {
+        case .token: "token"
+        case .sameUser: "same-user"
+        case .open: "open"
+        }
+    }
+    /// Never the token.
+    package var debugDescription: String { description }
+    /// Never the token.
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -35,25 +35,47 @@ enum HostSchema {
     /// The version this program writes.
     static var currentVersion: Int64 { Int64(steps.count) }
 
-    /// Makes an empty file at `path` that only its owner can read, unless there is one.
+    /// Makes sure that there is a database at `path` which only its owner can read.
     ///
-    /// `mknod` does it without a descriptor. Closing a descriptor of a database file would drop the locks that this
-    /// process holds on it through SQLite (they are POSIX locks).
+    /// A new one is made under another name and then linked to its own, so that nobody ever sees it unfinished: SQLite
+    /// cannot switch a database to WAL that another process has just found, and a crash leaves all of it or nothing.
     static func createFile(path: String) throws(TransportError) {
-        if mknod(path, S_IFREG | 0o600, 0) == 0 { return }
-        guard errno == EEXIST else {
-            switch errno {
-            case ENOSPC, EDQUOT: throw SQLiteDatabase.error(SQLITE_FULL)
-            case EROFS: throw TransportError(.state, "the state directory is read-only; check its permissions")
-            default: throw TransportError(.state, "the host database cannot be created; check the state directory")
-            }
-        }
         var status = stat()
-        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        if stat(path, &status) != 0 {
+            guard errno == ENOENT else { throw creationError(errno) }
+            try createNew(path: path)
+            guard stat(path, &status) == 0 else { throw creationError(errno) }
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
             throw TransportError(.state, "the host database is not a regular file; move it away")
         }
         guard status.st_mode & 0o077 == 0 else {
             throw TransportError(.state, "others can read the host database; set its mode to 600")
+        }
+    }
+
+    private static func createNew(path: String) throws(TransportError) {
+        var template = Array("\(path).XXXXXX".utf8CString)
+        let descriptor = mkstemp(&template)  // mode 0600
+        guard descriptor >= 0 else { throw creationError(errno) }
+        // Closed before SQLite opens the file: closing it later would drop SQLite's locks, which are POSIX locks.
+        close(descriptor)
+        let temporary = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) } }
+        try fill(path: temporary)
+        guard link(temporary, path) == 0 || errno == EEXIST else { throw creationError(errno) }
+    }
+
+    /// Closing the last connection, on return, leaves one file without a log.
+    private static func fill(path: String) throws(TransportError) {
+        try prepare(SQLiteDatabase(path: path, waitMilliseconds: 0))
+    }
+
+    private static func creationError(_ code: Int32) -> TransportError {
+        switch code {
+        case ENOSPC, EDQUOT: SQLiteDatabase.error(SQLITE_FULL)
+        case EROFS: TransportError(.state, "the state directory is read-only; check its permissions")
+        default: TransportError(.state, "the host database cannot be created; check the state directory")
         }
     }
 

@@ -59,7 +59,7 @@ package final class HostStore {
         }
     }
 
-    private let database: SQLiteDatabase
+    let database: SQLiteDatabase
 
     /// Opens the database at `path`, which is created with mode 0600 when it is missing, and migrates it. Refuses one
     /// that a newer version wrote, that others can read, that is read-only or damaged.
@@ -206,33 +206,5 @@ package final class HostStore {
             if taken.isEmpty { return id }
         }
         throw TransportError(.state, "no device ID is free; revoke a device and try again")
-    }
-
-    /// Runs a statement of a test, such as one that bounds the file's size.
-    func execute(_ sql: String) throws(TransportError) {
-        try database.execute(sql)
-    }
-}
-
-/// Collects when devices were seen, so that the database is written once in a while and not for every stream.
-package struct LastSeen: Sendable {
-    private var written: [String: UnixTime] = [:]
-    private var pending: [String: UnixTime] = [:]
-
-    /// Nothing seen yet.
-    package init() {}
-
-    /// Notes that the device was seen; true when ``takePending()`` is worth a write now. Costs no write itself.
-    package mutating func note(_ deviceID: String, at now: UnixTime) -> Bool {
-        pending[deviceID] = now
-        guard let last = written[deviceID] else { return true }
-        return now - last >= TunnelLimits.lastSeenGrain
-    }
-
-    /// What to give to ``HostStore/touch(_:)``; call it when ``note(_:at:)`` says so and before the host ends.
-    package mutating func takePending() -> [String: UnixTime] {
-        written.merge(pending) { $1 }
-        defer { pending = [:] }
-        return pending
     }
 }

@@ -105,7 +105,13 @@ final class SQLiteDatabase {
         switch value {
         case .null: return sqlite3_bind_null(statement, index)
         case .integer(let number): return sqlite3_bind_int64(statement, index, number)
-        case .text(let text): return sqlite3_bind_text(statement, index, text, -1, copied)
+        case .text(var text):
+            // By count, not up to a NUL: a name that only begins like another is another name.
+            return text.withUTF8 { buffer in
+                buffer.withMemoryRebound(to: CChar.self) {
+                    sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), copied)
+                }
+            }
         case .blob(let bytes):
             return bytes.withUnsafeBytes { buffer in
                 buffer.isEmpty
