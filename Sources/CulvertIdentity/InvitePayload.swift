@@ -1,13 +1,5 @@
 import CulvertCore
 
-/// A transport that a device's credential is good for.
-public enum CredentialTransport: String, Codable, Hashable, Sendable, CaseIterable {
-    /// HTTPS to the host itself.
-    case http
-    /// The tunnel; its wire name is that of the deployed peers.
-    case tunnel = "iroh"
-}
-
 /// The transports that an invite authorises. The raw values are historical wire names.
 public enum TransportPreference: String, Codable, Hashable, Sendable {
     /// HTTPS only.
@@ -18,7 +10,7 @@ public enum TransportPreference: String, Codable, Hashable, Sendable {
     case tunnelAndHTTP = "irohPreferred"
 
     /// What a device that pairs with this invite may use.
-    public var credentialTransports: Set<CredentialTransport> {
+    public var credentialTransports: CredentialTransports {
         switch self {
         case .httpOnly: [.http]
         case .tunnelOnly: [.tunnel]

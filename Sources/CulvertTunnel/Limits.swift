@@ -43,10 +43,20 @@ package enum TunnelLimits {
     /// Streams of one QUIC connection at a time on the host, unless configured: as many as local connections.
     package static let streams = 1024
 
+    /// How much of a request's head is read at once.
+    package static let headRead = 16 * 1024
+    /// How long an admitted local connection waits for a connection to the host before it is told that there is none:
+    /// long enough to dial a host that has just restarted.
+    package static let tunnelWait = Duration.seconds(10)
+    /// How long a connection whose answer is complete stays to take what the client still sends.
+    package static let lingerTime = Duration.seconds(2)
+
     // MARK: The host's side
 
     /// How long the target may take to accept a connection: SYSTEM.md section 4.
     package static let targetTime = Duration.seconds(3)
+    /// How long a connection that belongs to no device may stay: enough to pair, or to be told why it is refused.
+    package static let strangerTime = Duration.seconds(30)
     /// Failed pairings of one source within ``pairingFailureWindow`` that block it: SYSTEM.md section 3.
     package static let pairingFailures = 5
     /// The span in which failures count together: SYSTEM.md section 3.

@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertIdentity
 import Glibc
 import Testing
 
@@ -227,18 +228,35 @@ import Testing
 
     @Test func aPairingRequest() throws {
         let store = try open()
-        func digest(_ token: String) -> [UInt8] { hash(token.utf8.reduce(0, &+)) }
-        try store.createInvite(tokenHash: digest("pt"), transports: .tunnel, expiresAt: time(200), now: time(100))
+        let node = SecretKey.generate().nodeID
+        let (first, second) = (DeviceToken.generate(), DeviceToken.generate())
+        try store.createInvite(
+            tokenHash: TokenHash(ofText: "pt").bytes, transports: .tunnel, expiresAt: time(200), now: time(100))
         let request = PairingRequest(pairingToken: "pt", deviceName: "laptop")
-        func pair(_ token: String) throws -> PairingDecision {
-            try store.pair(request, nodeID: node, now: time(110), hash: digest, newToken: { token })
-        }
-        #expect(try pair("dt_1") == .granted(PairingGrant(deviceToken: "dt_1", transports: .tunnel)))
-        #expect(try pair("dt_2") == .refused(.usedInvite))
-        guard case .allowed = try store.authorize(tokenHash: digest("dt_1"), nodeID: node) else {
+        #expect(
+            try store.pair(request, node: node, token: first, now: time(110))
+                == .granted(PairingGrant(deviceToken: first.text, transports: .tunnel)))
+        #expect(try store.pair(request, node: node, token: second, now: time(110)) == .refused(.usedInvite))
+        guard case .allowed = try store.authorize(tokenHash: first.hash.bytes, nodeID: node.bytes) else {
             Issue.record("the granted token is not allowed")
             return
         }
+    }
+
+    @Test func aNodeIsRecognisedUntilItsLastDeviceIsRevoked() throws {
+        let store = try open()
+        #expect(try store.binding(of: node) == .none)
+        for (invite, token) in [(1, 11), (2, 12)] as [(UInt8, UInt8)] {
+            try store.createInvite(tokenHash: hash(invite), transports: .tunnel, expiresAt: time(200), now: time(100))
+            _ = try store.redeemInvite(
+                tokenHash: hash(invite), nodeID: node, deviceName: nil, newTokenHash: hash(token), now: time(110))
+        }
+        let devices = try store.devices().map(\.id)
+        #expect(try store.binding(of: node) == .device(devices[1]))
+        #expect(try store.revoke(devices[1], now: time(120)))
+        #expect(try store.binding(of: node) == .device(devices[0]))
+        #expect(try store.revoke(devices[0], now: time(120)))
+        #expect(try store.binding(of: node) == .revoked)
     }
 
     // MARK: The file

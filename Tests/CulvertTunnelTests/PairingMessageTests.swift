@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertIdentity
 import Testing
 
 @testable import CulvertTunnel

@@ -154,7 +154,7 @@ public actor Host {
 
     private func tell(_ notice: HostNotice) {
         switch notice {
-        case .paired(let device): continuation.yield(.paired(device.name))
+        case .paired(let name): continuation.yield(.paired(name))
         case .connected(let id, let rtt):
             continuation.yield(.deviceConnected(deviceName(id)))
             continuation.yield(.path(device: deviceName(id), PathEvidence(kind: .direct, rtt: rtt)))

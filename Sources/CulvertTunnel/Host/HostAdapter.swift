@@ -6,7 +6,7 @@ import CulvertTransport
 /// What a host tells its owner.
 package enum HostNotice: Sendable {
     /// A device was paired.
-    case paired(DeviceRecord)
+    case paired(name: String)
     /// A paired device opened a connection.
     case connected(deviceID: String, roundTripTime: Duration)
     /// A paired device's connection ended.
@@ -31,7 +31,7 @@ package final class HostAdapter {
     let loop: EventLoop
     let pool: ChunkPool
     let maximumStreams: Int
-    private var limiter = PairingLimiter<NodeID>()
+    private var limiter = PairingLimiter<IPAddress>()
     private var lastSeen = LastSeen()
     private var connections: [ObjectIdentifier: HostConnection] = [:]
     private var isAccepting = true
@@ -98,22 +98,16 @@ package final class HostAdapter {
         streamEnded()
     }
 
-    /// Redeems an invite for the node that proved its key on the connection.
-    func pair(_ request: PairingRequest, node: NodeID) -> PairingDecision {
-        guard !limiter.isBlocked(node, at: loop.now) else { return .refused(.blocked) }
-        let token = DeviceToken.generate()
+    /// Answers a pairing request of the node that proved its key on `connection`.
+    func pair(_ request: PairingRequest, on connection: QUICConnection) -> PairingDecision {
+        guard let node = connection.peer else { return .refused(.malformed) }
+        let source = connection.path.remote.ip
+        guard !limiter.isBlocked(source, at: loop.now) else { return .refused(.blocked) }
         do {
-            let redemption = try store.redeemInvite(
-                tokenHash: TokenHash(ofText: request.pairingToken).bytes, nodeID: node.bytes,
-                deviceName: request.deviceName, newTokenHash: token.hash.bytes, now: SystemClock.wall())
-            switch redemption {
-            case .redeemed(let device):
-                notify(.paired(device))
-                return .granted(PairingGrant(deviceToken: token.text, transports: device.transports))
-            case .refused(let refusal):
-                limiter.recordFailure(from: node, at: loop.now)
-                return .refused(refusal)
-            }
+            let decision = try store.pair(request, node: node, token: .generate(), now: SystemClock.wall())
+            limiter.record(decision, from: source, at: loop.now)
+            if case .granted = decision { notify(.paired(name: request.deviceName ?? DeviceName.placeholder)) }
+            return decision
         } catch {
             notify(.failed(error))
             return .refused(.hostState)

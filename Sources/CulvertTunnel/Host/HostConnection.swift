@@ -19,6 +19,8 @@ final class HostConnection {
     private var streams: [ObjectIdentifier: HostStream] = [:]
     /// The token that was found good. The verdict holds while the connection lives: revocation closes it.
     private var goodToken: TokenHash?
+    /// Ends a connection that belongs to no device.
+    private var stay: LoopTimer?
 
     init(_ connection: QUICConnection, adapter: HostAdapter) {
         self.connection = connection
@@ -35,6 +37,36 @@ final class HostConnection {
 
     func close(_ code: CloseCode) {
         connection.close(code)
+    }
+
+    /// Looks the node up when it connects, so that a device shows as connected, and is cut off, before its first
+    /// request. Strangers may stay for a moment: their streams are told why they are refused.
+    private func recognise() {
+        guard let node = connection.peer else { return }
+        do {
+            switch try adapter.store.binding(of: node.bytes) {
+            case .device(let device): belongs(to: device)
+            case .revoked: connection.close(.revoked)
+            case .none: limitStay()
+            }
+        } catch {
+            adapter.notify(.failed(error))
+        }
+    }
+
+    private func belongs(to device: String) {
+        guard deviceID != device else { return }
+        stay?.disarm()
+        stay = nil
+        deviceID = device
+        adapter.note(deviceID: device)
+        adapter.notify(.connected(deviceID: device, roundTripTime: connection.roundTripTime))
+    }
+
+    private func limitStay() {
+        let timer = LoopTimer(loop: adapter.loop) { [unowned self] in self.connection.close(.refused) }
+        stay = timer
+        timer.arm(at: adapter.loop.now + TunnelLimits.strangerTime)
     }
 
     /// Judges a stream's preface; nil lets it pass.
@@ -55,11 +87,7 @@ final class HostConnection {
         switch verdict {
         case .allowed(let device):
             goodToken = token
-            adapter.note(deviceID: device)
-            if deviceID == nil {
-                deviceID = device
-                adapter.notify(.connected(deviceID: device, roundTripTime: connection.roundTripTime))
-            }
+            belongs(to: device)
         // The client learns it now, and not only when this stream is refused.
         case .revoked: connection.close(.revoked)
         case .unknown, .forbiddenTransport, .bindingMissing, .bindingMismatch: break
@@ -76,8 +104,12 @@ final class HostConnection {
 extension HostConnection: ConnectionHandler {
     func connectionEstablished(_ connection: QUICConnection) {
         switch connection.alpn {
-        case let alpn? where ALPN.http.contains(alpn): service = .tunnel
-        case let alpn? where ALPN.pairing.contains(alpn): service = .pairing
+        case let alpn? where ALPN.http.contains(alpn):
+            service = .tunnel
+            recognise()
+        case let alpn? where ALPN.pairing.contains(alpn):
+            service = .pairing
+            limitStay()
         default: connection.close(.refused)
         }
     }
@@ -90,9 +122,8 @@ extension HostConnection: ConnectionHandler {
             streams[ObjectIdentifier(host)] = host
             stream.handler = host
         case .pairing:
-            stream.handler = PairingStream(stream, loop: adapter.loop) { [weak self] request in
-                guard let self, let node = self.connection.peer else { return .refused(.malformed) }
-                return self.adapter.pair(request, node: node)
+            stream.handler = PairingStream(stream, loop: adapter.loop) { [unowned adapter, unowned connection] request in
+                adapter.pair(request, on: connection)
             }
         case .undecided: stream.reset(.notNeeded)
         }
@@ -106,6 +137,8 @@ extension HostConnection: ConnectionHandler {
     }
 
     func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd) {
+        stay?.disarm()
+        stay = nil
         adapter.ended(self)
         if let deviceID { adapter.notify(.disconnected(deviceID: deviceID)) }
     }

@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertIdentity
 
 /// What a device asks when it pairs (SYSTEM.md section 3).
 package struct PairingRequest: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertIdentity
 
 /// A device that was paired with this host.
 package struct DeviceRecord: Hashable, Sendable {
@@ -153,6 +154,25 @@ package final class HostStore {
             return bound == nodeID ? .allowed(deviceID: id) : .bindingMismatch
         }
         return found.first ?? .unknown
+    }
+
+    /// What is known of a node before it has shown a token.
+    package enum Binding: Hashable, Sendable {
+        /// No device is bound to it.
+        case none
+        /// The device that was bound to it last.
+        case device(String)
+        /// All devices that were bound to it are revoked.
+        case revoked
+    }
+
+    /// The device that is bound to `nodeID`.
+    package func binding(of nodeID: [UInt8]) throws(TransportError) -> Binding {
+        let devices = try database.rows(
+            "SELECT id, revoked_at FROM devices WHERE node_id = ? ORDER BY created_at DESC, rowid DESC", [.blob(nodeID)]
+        ) { row in (id: row.text(0), isRevoked: row.optionalInteger(1) != nil) }
+        if let device = devices.first(where: { !$0.isRevoked }) { return .device(device.id) }
+        return devices.isEmpty ? .none : .revoked
     }
 
     /// All devices, revoked ones included, in the order in which they were paired.

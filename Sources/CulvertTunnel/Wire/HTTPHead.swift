@@ -2,8 +2,8 @@
 package struct HTTPHead: Hashable, Sendable {
     /// What the request line asks for (RFC 9112 section 3.2).
     package enum Target: Hashable, Sendable {
-        /// `/path?query`
-        case origin
+        /// `/path?query`, as sent.
+        case origin(String)
         /// `http://authority/path`
         case absolute(Authority)
         /// `authority`, with CONNECT only.

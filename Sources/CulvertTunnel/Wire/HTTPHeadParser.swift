@@ -106,7 +106,7 @@ package struct HTTPHeadParser: Sendable {
             guard let authority = Authority(target), authority.port != nil else { return nil }
             return .authority(authority)
         }
-        if target.first == UInt8(ascii: "/") { return .origin }
+        if target.first == UInt8(ascii: "/") { return .origin(String(decoding: target, as: UTF8.self)) }
         if target.elementsEqual([UInt8(ascii: "*")]) { return method == "OPTIONS" ? .asterisk : nil }
         let lowered = String(decoding: target.prefix(8), as: UTF8.self).lowercased()
         let schemeLength = lowered.hasPrefix("http://") ? 7 : lowered == "https://" ? 8 : 0
