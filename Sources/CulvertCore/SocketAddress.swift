@@ -40,6 +40,11 @@ public enum IPAddress: Hashable, Sendable {
         return self
     }
 
+    /// Whether it is an IPv6 address; v4-mapped ones are.
+    public var isIPv6: Bool {
+        if case .v6 = self { true } else { false }
+    }
+
     /// Whether packets to the address stay on this machine: 127.0.0.0/8 and ::1.
     public var isLoopback: Bool {
         switch unmapped {

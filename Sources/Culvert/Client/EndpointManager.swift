@@ -44,7 +44,7 @@ public actor EndpointManager {
         store = ServerStore(configuration.stateDirectory)
         loop = try EventLoop(name: "culvert-endpoint")
         do {
-            try await start(key)
+            try start(key)
         } catch {
             loop.stop()
             throw error
@@ -65,8 +65,7 @@ public actor EndpointManager {
         -> PairedServer
     {
         guard let driver else { throw Self.closed }
-        let invite = try Invite.parse(
-            link, now: SystemClock.wall(), requiredALPN: ALPN.pairing, allowInsecureRelay: false)
+        let invite = try Invite.parse(link, now: SystemClock.wall())
         let request = PairingRequest(
             pairingToken: invite.payload.pairingToken.text, deviceName: deviceName ?? HostConfiguration.machineName)
         // What has to be written afterwards is tried before, so that a full disk does not cost the invite.

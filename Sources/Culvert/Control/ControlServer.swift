@@ -110,9 +110,9 @@ private final class ControlConnection {
         }
         guard input.count >= length + bodyLength else { return }
         let body = input.bytes(from: length, count: bodyLength)
-        guard let request = ControlRequest(method: head.method, path: head.path, body: body) else {
-            return respond(.notFound)
-        }
+        guard case .origin(let path) = head.target,
+            let request = ControlRequest(method: head.method, path: path, body: body)
+        else { return respond(.notFound) }
         respond(server.answer(request))
     }
 

@@ -44,7 +44,7 @@ public actor Host {
             of: HostEvent.self, bufferingPolicy: .bufferingNewest(Self.bufferedEvents))
         loop = try EventLoop(name: "culvert-host")
         do {
-            try await start()
+            try start()
         } catch {
             loop.stop()
             throw error
@@ -67,7 +67,7 @@ public actor Host {
         self.store = store
         self.adapter = adapter
         control = try ControlServer(path: configuration.stateDirectory.hostSocket, loop: loop) { [weak self] request in
-            self?.assumeIsolated { $0.answer(request) } ?? .failure(.unavailable)
+            self?.assumeIsolated { $0.answer(request) } ?? .notFound
         }
         lookUpTarget()
     }
@@ -95,7 +95,7 @@ public actor Host {
         let token = PairingToken.generate()
         let payload = InvitePayload(
             name: name, pairingToken: token, preference: .tunnelOnly, expiresAt: expiresAt,
-            tunnel: try ServerMetadata(ticket: try currentTicket()))
+            tunnel: ServerMetadata(ticket: try currentTicket()))
         let invite = try Invite.make(payload, key: key)
         try store.createInvite(tokenHash: token.hash.bytes, transports: .tunnel, expiresAt: expiresAt, now: now)
         return IssuedInvite(link: invite.link, expiresAt: expiresAt)

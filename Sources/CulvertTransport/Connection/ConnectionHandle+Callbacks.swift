@@ -10,7 +10,7 @@ extension ConnectionHandle {
         installIdentifiers(in: &callbacks)
         installStreams(in: &callbacks)
         callbacks.handshake_completed = { _, cell in
-            result(QUICConnection.from(cell)?.completeHandshake())
+            callbackResult(QUICConnection.from(cell)?.completeHandshake())
         }
         callbacks.path_validation = { _, _, _, outcome, cell in
             if outcome == NGTCP2_PATH_VALIDATION_RESULT_SUCCESS { QUICConnection.from(cell)?.pathMayHaveChanged = true }
@@ -47,7 +47,7 @@ extension ConnectionHandle {
             guard let connection = QUICConnection.from(cell), let id, let token else {
                 return NGTCP2_ERR_CALLBACK_FAILURE
             }
-            id.pointee = freshID(connection.entropy, length: length)
+            id.pointee = ConnectionHandle.freshID(connection.entropy, length: length)
             _ = ngtcp2_crypto_generate_stateless_reset_token(token, connection.resetKey, connection.resetKey.count, id)
             connection.owner?.connection(connection, issued: ConnectionID(id.pointee))
             return 0
@@ -70,7 +70,7 @@ extension ConnectionHandle {
 
     private static func installStreams(in callbacks: inout ngtcp2_callbacks) {
         callbacks.stream_open = { _, id, cell in
-            result(QUICConnection.from(cell)?.acceptStream(id))
+            callbackResult(QUICConnection.from(cell)?.acceptStream(id))
         }
         callbacks.recv_stream_data = { _, flags, id, _, data, count, cell, stream in
             QUICConnection.from(cell)?.receive(
@@ -102,10 +102,11 @@ extension ConnectionHandle {
             return 0
         }
     }
+}
 
-    private static func result(_ success: Bool?) -> Int32 {
-        success == true ? 0 : NGTCP2_ERR_CALLBACK_FAILURE
-    }
+/// What ngtcp2 takes for success or failure of a callback.
+private func callbackResult(_ success: Bool?) -> Int32 {
+    success == true ? 0 : NGTCP2_ERR_CALLBACK_FAILURE
 }
 
 extension QUICStream {

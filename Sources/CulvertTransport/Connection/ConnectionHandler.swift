@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertIO
 import CulvertIdentity
 
 /// What a connection tells its user. All calls come on the thread that drives the connection.
@@ -82,6 +83,9 @@ package final class Entropy {
     package init(_ source: @escaping (UnsafeMutableRawBufferPointer) -> Void) {
         self.source = source
     }
+
+    /// The operating system's.
+    package static var system: Entropy { Entropy(SystemRandom.fill) }
 
     /// Fills the buffer.
     func fill(_ bytes: UnsafeMutableRawBufferPointer) {

@@ -18,7 +18,7 @@ extension QUICConnection {
         case .handshaking, .established: break
         }
         self.now = now
-        var information = ngtcp2_pkt_info(ecn: ecn)
+        var information = ngtcp2_pkt_info(ecn: UInt32(ecn))
         let result = ngtcp2_conn_read_pkt_versioned(
             handle, path, NGTCP2_PKT_INFO_VERSION, &information,
             datagram.baseAddress?.assumingMemoryBound(to: UInt8.self), datagram.count, now.nanoseconds)

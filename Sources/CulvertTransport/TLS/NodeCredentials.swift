@@ -15,7 +15,7 @@ final class NodeCredentials {
         handle = credentials
         var publicKey = RawPublicKey.encode(key.nodeID)
         var privateKey = RawPublicKey.privateKeyPrefix + key.seed
-        defer { privateKey.withUnsafeMutableBytes { _ = gnutls_memset($0.baseAddress, 0, $0.count) } }
+        defer { privateKey.withUnsafeMutableBytes { gnutls_memset($0.baseAddress, 0, $0.count) } }
         let result = publicKey.withUnsafeMutableBytes { publicBytes in
             privateKey.withUnsafeMutableBytes { privateBytes in
                 var spki = datum(publicBytes)

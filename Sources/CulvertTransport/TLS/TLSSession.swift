@@ -24,11 +24,14 @@ final class TLSSession {
         connectionReference: UnsafeMutablePointer<ngtcp2_crypto_conn_ref>
     ) throws(TransportError) {
         let unusable = TransportError(.state, "GnuTLS could not start a TLS session: its settings are not supported")
-        let ticketless = isServer ? GNUTLS_SERVER | GNUTLS_NO_AUTO_SEND_TICKET : GNUTLS_CLIENT
-        let flags = ticketless | GNUTLS_NO_TICKETS
+        let flags =
+            isServer
+            ? [GNUTLS_SERVER, GNUTLS_ENABLE_RAWPK, GNUTLS_NO_TICKETS, GNUTLS_NO_AUTO_SEND_TICKET]
+            : [GNUTLS_CLIENT, GNUTLS_ENABLE_RAWPK, GNUTLS_NO_TICKETS]
         var session: gnutls_session_t?
-        guard gnutls_init(&session, UInt32(flags) | UInt32(GNUTLS_ENABLE_RAWPK.rawValue)) == GNUTLS_E_SUCCESS, let session
-        else { throw unusable }
+        guard gnutls_init(&session, flags.reduce(0) { $0 | $1.rawValue }) == GNUTLS_E_SUCCESS, let session else {
+            throw unusable
+        }
         handle = session
         self.credentials = credentials
         guard gnutls_priority_set_direct(session, Self.priorities, nil) == GNUTLS_E_SUCCESS,
@@ -42,7 +45,7 @@ final class TLSSession {
         gnutls_session_set_ptr(session, connectionReference)
         if isServer { gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE) }
         gnutls_session_set_verify_function(session) { session in
-            guard let session, let connection = QUICConnection.from(session: session) else {
+            guard let session, let connection = QUICConnection.from(gnutls_session_get_ptr(session)) else {
                 return GNUTLS_E_CERTIFICATE_ERROR
             }
             return connection.verifyPeer(TLSSession.peer(of: session)) ? 0 : GNUTLS_E_CERTIFICATE_ERROR
