@@ -5,7 +5,9 @@
 #ifndef CULVERT_CLINUX_H
 #define CULVERT_CLINUX_H
 
-#include <getopt.h>
+#include "CLinuxGetopt.h"
+#include "CLinuxTerminal.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -135,21 +137,5 @@ void clinux_random(void *bytes, size_t count);
 int clinux_try_lock(int fd);
 // Makes and opens a new file of mode 0600 whose name replaces the XXXXXX at the end of `path`.
 int clinux_make_temporary(char *path);
-
-// Command line -------------------------------------------------------------------------------------------------------
-
-// getopt_long(3), with its global variables behind functions. Not for use from two threads.
-static inline int clinux_getopt_long(
-    int argc, char *const *argv, const char *short_options, const struct option *long_options, int *index) {
-    return getopt_long(argc, argv, short_options, long_options, index);
-}
-static inline const char *clinux_optarg(void) { return optarg; }
-static inline int clinux_optind(void) { return optind; }
-static inline int clinux_optopt(void) { return optopt; }
-// Starts over, silent about errors: the caller words them.
-static inline void clinux_getopt_reset(void) {
-    optind = 0;
-    opterr = 0;
-}
 
 #endif
