@@ -37,7 +37,7 @@ let package = Package(
         .target(
             name: "Culvert",
             dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CulvertTunnel"]),
-        .executableTarget(name: "CulvertCLI", dependencies: ["Culvert", "CLinux", "CQRencode"]),
+        .executableTarget(name: "CulvertCLI", dependencies: ["Culvert", "CulvertCore", "CLinux", "CQRencode"]),
 
         .testTarget(name: "CulvertCoreTests", dependencies: ["CulvertCore"]),
         .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
@@ -45,6 +45,7 @@ let package = Package(
         .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
         .testTarget(name: "CulvertTests", dependencies: ["Culvert"]),
+        .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
     ],
     swiftLanguageModes: [.v6]
 )
