@@ -41,10 +41,8 @@ let package = Package(
 
         .testTarget(name: "CulvertCoreTests", dependencies: ["CulvertCore"]),
         .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
-        .testTarget(name: "CulvertIOTests", dependencies: ["CulvertIO"]),
         .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
-        .testTarget(name: "CulvertTests", dependencies: ["Culvert"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
     ],
     swiftLanguageModes: [.v6]

@@ -2,8 +2,8 @@
 // control messages stay in CLinux.c, decisions stay in Swift.
 //
 // Unless a comment says otherwise a function returns 0 or a count, or the negated errno, and retries EINTR itself.
-#ifndef CULVERT_CLINUX_H
-#define CULVERT_CLINUX_H
+#ifndef CLINUX_H
+#define CLINUX_H
 
 #include "CLinuxGetopt.h"
 #include "CLinuxTerminal.h"

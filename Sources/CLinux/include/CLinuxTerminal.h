@@ -1,5 +1,5 @@
-#ifndef CULVERT_CLINUX_TERMINAL_H
-#define CULVERT_CLINUX_TERMINAL_H
+#ifndef CLINUX_TERMINAL_H
+#define CLINUX_TERMINAL_H
 
 #include <wchar.h>
 
@@ -7,6 +7,6 @@
 extern int wcwidth(wchar_t character);
 
 /// The columns of a character on a terminal in the current locale; -1 when it cannot be printed.
-static inline int culvert_column_width(unsigned int scalar) { return wcwidth((wchar_t)scalar); }
+static inline int clinux_column_width(unsigned int scalar) { return wcwidth((wchar_t)scalar); }
 
 #endif

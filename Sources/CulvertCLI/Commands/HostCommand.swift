@@ -82,7 +82,7 @@ struct HostCommand: Command {
         let target = "\(configuration.target)"
         if tellsEvents {
             let ready = Event.hostReady(
-                nodeID: "\(host.nodeID)", ticket: await host.ticket, invite: invite.link, target: target)
+                nodeID: "\(host.nodeID)", ticket: try await host.ticket, invite: invite.link, target: target)
             context.tell(ready, asJSON: true)
             return
         }

@@ -109,7 +109,7 @@ extension Arguments {
         var isFirst = true
         while true {
             let word = next < arguments.count ? arguments.text(next) : ""
-            let step = culvert_getopt_next(
+            let step = clinux_getopt_next(
                 Int32(arguments.count), arguments.pointers, letters, longOptions, isFirst ? 1 : 0)
             isFirst = false
             next = Int(step.next)
@@ -135,7 +135,7 @@ extension Arguments {
     }
 
     private static func fault(
-        _ step: culvert_getopt_step, word: String, options: [OptionDescription]
+        _ step: clinux_getopt_step, word: String, options: [OptionDescription]
     ) -> ScanFault {
         let index = Int(step.offender - firstOptionCode)
         guard options.indices.contains(index) else {

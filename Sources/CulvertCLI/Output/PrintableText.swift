@@ -14,7 +14,7 @@ enum PrintableText {
     /// The columns that the text takes on a terminal.
     static func columns(_ text: String) -> Int {
         text.unicodeScalars.reduce(0) { total, scalar in
-            scalar.isASCII ? total + 1 : total + max(0, hasUnicodeWidths ? Int(culvert_column_width(scalar.value)) : 1)
+            scalar.isASCII ? total + 1 : total + max(0, hasUnicodeWidths ? Int(clinux_column_width(scalar.value)) : 1)
         }
     }
 

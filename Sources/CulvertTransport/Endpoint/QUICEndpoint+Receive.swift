@@ -7,8 +7,7 @@ import Glibc
 extension QUICEndpoint {
     /// Takes a datagram that arrived on `path` at `now`, with the two ECN bits of its IP header.
     package func receive(_ datagram: UnsafeRawBufferPointer, on path: NetworkPath, ecn: UInt8, now: Instant) {
-        // RFC 9443: what has the fixed bit clear is not a QUIC version 1 packet.
-        guard let first = datagram.first, first & 0x40 != 0 else { return }
+        guard let first = datagram.first else { return }
         var header = ngtcp2_version_cid()
         let result = ngtcp2_pkt_decode_version_cid(
             &header, datagram.baseAddress?.assumingMemoryBound(to: UInt8.self), datagram.count,
@@ -58,7 +57,8 @@ extension QUICEndpoint {
     private func accept(
         _ datagram: UnsafeRawBufferPointer, id: ConnectionID, on path: NetworkPath, ecn: UInt8, now: Instant
     ) {
-        guard let acceptor, handshakes < TransportLimits.handshakes else { return }
+        // Within connections ngtcp2 greases the fixed bit (RFC 9287); what begins one must have it (RFC 9443).
+        guard let acceptor, datagram[0] & 0x40 != 0, handshakes < TransportLimits.handshakes else { return }
         var header = ngtcp2_pkt_hd()
         guard
             ngtcp2_accept(&header, datagram.baseAddress?.assumingMemoryBound(to: UInt8.self), datagram.count) == 0
