@@ -45,15 +45,15 @@ bool clinux_udp_can_segment(int fd) {
 }
 
 // Room for packet information, TOS and the segment size of one message.
-#define CONTROL_BYTES 128
+#define CONTROL_BYTES 192
 
 struct control {
     _Alignas(struct cmsghdr) unsigned char bytes[CONTROL_BYTES];
 };
 
 _Static_assert(
-    CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo)) + 2 * CMSG_SPACE(sizeof(int))
-            + CMSG_SPACE(sizeof(uint16_t)) <= CONTROL_BYTES + 32,
+    CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo)) + 3 * CMSG_SPACE(sizeof(int))
+        <= CONTROL_BYTES,
     "all control messages of one datagram fit");
 
 struct clinux_receiver {

@@ -1,184 +1,134 @@
-import CLinux
 import Glibc
 
-/// Memory for byte queues, in chunks of one size. Freed chunks are kept for the next use, up to a bound. Confined to
-/// one thread.
-package final class ChunkPool {
-    /// Bytes in a chunk.
-    package static let chunkSize = 16 * 1024
-    /// Chunks kept for reuse (4 MiB); more are given back to the system.
-    private static let maximumKept = 256
-    private var kept: [UnsafeMutableRawPointer] = []
-
-    /// An empty pool.
-    package init() {
-        kept.reserveCapacity(Self.maximumKept)
-    }
-
-    deinit {
-        for chunk in kept { chunk.deallocate() }
-    }
-
-    fileprivate func take() -> UnsafeMutableRawPointer {
-        kept.popLast() ?? .allocate(byteCount: Self.chunkSize, alignment: 64)
-    }
-
-    fileprivate func give(_ chunk: UnsafeMutableRawPointer) {
-        if kept.count < Self.maximumKept { kept.append(chunk) } else { chunk.deallocate() }
-    }
-}
-
-/// Bytes in order, in chunks that never move while they hold bytes: sockets read into them, and QUIC refers to them
-/// until they are acknowledged. All chunks are full except the last. Confined to one thread.
+/// Bytes in order, in chunks that never move: QUIC keeps pointers into them until the peer has acknowledged them.
+///
+/// All chunks but the last are full, so that the byte at any offset is found in O(1). Chunks come from a pool and go
+/// back to it as soon as their last byte is consumed. Confined to its loop; nothing is allocated in the steady state.
+///
+/// The queue itself has no bound: its users stop filling it at theirs (see `count`).
 package final class ByteQueue {
     private let pool: ChunkPool
-    /// A ring of chunks; its capacity is a power of two.
-    private var ring: [UnsafeMutableRawPointer?] = []
-    private var head = 0
-    private var chunkCount = 0
-    /// Bytes of the first chunk that are consumed.
-    private var start = 0
-    /// How many bytes there are.
+    private var chunks = ChunkRing()
+    /// How many bytes at the front of the first chunk are consumed.
+    private var consumed = 0
+    /// How many bytes are queued.
     package private(set) var count = 0
+    private let scratch: UnsafeMutableBufferPointer<iovec>
 
-    /// An empty queue with memory from `pool`.
+    /// An empty queue with chunks of `pool`.
     package init(pool: ChunkPool) {
         self.pool = pool
+        scratch = .allocate(capacity: Limits.vectors)
     }
 
     deinit {
-        removeAll()
+        while chunks.count > 0 { pool.give(chunks.removeFirst()) }
+        scratch.deallocate()
     }
 
-    /// Whether there are no bytes.
+    /// Whether nothing is queued.
     package var isEmpty: Bool { count == 0 }
 
-    /// Appends a copy of `bytes`.
+    /// Copies `bytes` to the end.
     package func append(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
         while !rest.isEmpty {
-            let space = reserve(rest.count)
-            space.copyMemory(from: UnsafeRawBufferPointer(rebasing: rest.prefix(space.count)))
-            count += space.count
-            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(space.count))
+            let end = consumed + count
+            if end == chunks.count * Limits.chunkBytes { chunks.append(pool.take()) }
+            let offset = end % Limits.chunkBytes
+            let part = min(rest.count, Limits.chunkBytes - offset)
+            let target = UnsafeMutableRawBufferPointer(start: chunks[end / Limits.chunkBytes] + offset, count: part)
+            target.copyMemory(from: UnsafeRawBufferPointer(rebasing: rest[..<part]))
+            rest = UnsafeRawBufferPointer(rebasing: rest[part...])
+            count += part
         }
     }
 
-    /// Lets `fill` write up to `limit` bytes behind the last one; it returns how many it wrote, or a negative number
-    /// for none, which is passed on.
-    package func withFreeVectors(limit: Int, _ fill: (UnsafePointer<iovec>, Int) -> Int) -> Int {
-        let free = chunkCount * ChunkPool.chunkSize - start - count
-        let wanted = min(limit, IOLimits.vectors * ChunkPool.chunkSize)
-        let added = max(0, (wanted - free + ChunkPool.chunkSize - 1) / ChunkPool.chunkSize)
-        for _ in 0..<added { appendChunk() }
-        let filled = withUnsafeTemporaryAllocation(of: iovec.self, capacity: IOLimits.vectors) { vectors in
-            let used = collect(vectors, from: count, limit: wanted, end: count + wanted)
-            return used.vectors == 0 ? 0 : fill(UnsafePointer(vectors.baseAddress.unsafelyUnwrapped), used.vectors)
+    /// Offers free space behind the end, `max` bytes or what ``Limits/vectors`` vectors hold, and appends as many bytes
+    /// as `body` says it has filled from the front. `body` must not touch the queue. Returns what `body` returned.
+    @discardableResult
+    package func withFreeVectors(max: Int, _ body: (UnsafeMutableBufferPointer<iovec>) -> Int) -> Int {
+        var offered = 0
+        var vectors = 0
+        while offered < max, vectors < Limits.vectors {
+            let end = consumed + count + offered
+            if end == chunks.count * Limits.chunkBytes { chunks.append(pool.take()) }
+            let offset = end % Limits.chunkBytes
+            let part = min(max - offered, Limits.chunkBytes - offset)
+            scratch[vectors] = iovec(iov_base: chunks[end / Limits.chunkBytes] + offset, iov_len: part)
+            vectors += 1
+            offered += part
         }
-        if filled > 0 { count += filled }
-        dropEmptyChunks()
+        let filled = body(UnsafeMutableBufferPointer(rebasing: scratch[..<vectors]))
+        precondition(filled <= offered, "more bytes reported than there was room for")
+        count += Swift.max(filled, 0)
+        trimUnused()
         return filled
     }
 
-    /// Gives the bytes from `offset` on, at most `maxBytes` in at most `maxVectors` pieces, and their number.
-    package func withVectors<Result>(
-        from offset: Int, maxBytes: Int, maxVectors: Int, _ body: (UnsafeBufferPointer<iovec>, Int) -> Result
-    ) -> Result {
-        withUnsafeTemporaryAllocation(of: iovec.self, capacity: max(1, min(maxVectors, chunkCount))) { vectors in
-            let used = collect(vectors, from: offset, limit: maxBytes, end: count)
-            return body(UnsafeBufferPointer(rebasing: vectors.prefix(used.vectors)), used.bytes)
-        }
-    }
-
-    /// A copy of `count` bytes from `offset` on, as many as there are.
-    package func bytes(from offset: Int, count: Int) -> [UInt8] {
-        withVectors(from: offset, maxBytes: count, maxVectors: .max) { vectors, total in
-            var copy: [UInt8] = []
-            copy.reserveCapacity(total)
-            for vector in vectors { copy += UnsafeRawBufferPointer(start: vector.iov_base, count: vector.iov_len) }
-            return copy
-        }
-    }
-
-    /// Drops the first `count` bytes.
-    package func consume(_ count: Int) {
-        let dropped = min(count, self.count)
-        self.count -= dropped
-        start += dropped
-        while start >= ChunkPool.chunkSize {
-            releaseFirst()
-            start -= ChunkPool.chunkSize
-        }
-        if self.count == 0 { removeAll() }
-    }
-
-    /// Drops all bytes.
-    package func removeAll() {
-        while chunkCount > 0 { releaseFirst() }
-        start = 0
-        count = 0
-    }
-
-    // MARK: Chunks
-
-    private func collect(_ vectors: UnsafeMutableBufferPointer<iovec>, from offset: Int, limit: Int, end: Int)
-        -> (vectors: Int, bytes: Int)
-    {
-        var position = start + offset
-        var left = min(limit, end - offset)
+    /// Points at up to `maxBytes` queued bytes from `offset` on, in up to `maxVectors` vectors (at most
+    /// ``Limits/vectors``). The vectors hold only during the call; the bytes stay where they are until consumed.
+    package func vectors(from offset: Int, maxBytes: Int, maxVectors: Int) -> UnsafeBufferPointer<iovec> {
+        precondition(offset >= 0 && offset <= count, "an offset behind the end")
+        var position = consumed + offset
+        var left = min(maxBytes, count - offset)
         var used = 0
-        var bytes = 0
-        while left > 0, used < vectors.count {
-            let inChunk = position % ChunkPool.chunkSize
-            let index = (head + position / ChunkPool.chunkSize) & (ring.count - 1)
-            let length = min(left, ChunkPool.chunkSize - inChunk)
-            vectors[used] = iovec(iov_base: ring[index].map { $0 + inChunk }, iov_len: length)
+        while left > 0, used < min(maxVectors, Limits.vectors) {
+            let start = position % Limits.chunkBytes
+            let part = min(left, Limits.chunkBytes - start)
+            scratch[used] = iovec(iov_base: chunks[position / Limits.chunkBytes] + start, iov_len: part)
             used += 1
-            bytes += length
-            position += length
-            left -= length
+            position += part
+            left -= part
         }
-        return (used, bytes)
+        return UnsafeBufferPointer(rebasing: scratch[..<used])
     }
 
-    /// Free memory behind the last byte: up to `wanted` bytes in one piece.
-    private func reserve(_ wanted: Int) -> UnsafeMutableRawBufferPointer {
-        let position = start + count
-        if position == chunkCount * ChunkPool.chunkSize { appendChunk() }
-        let inChunk = position % ChunkPool.chunkSize
-        let index = (head + position / ChunkPool.chunkSize) & (ring.count - 1)
-        return UnsafeMutableRawBufferPointer(
-            start: ring[index].map { $0 + inChunk }, count: min(wanted, ChunkPool.chunkSize - inChunk))
+    /// Calls `body` with ``vectors(from:maxBytes:maxVectors:)``; `body` must not touch the queue.
+    @inlinable
+    package func withVectors<R>(
+        from offset: Int, maxBytes: Int, maxVectors: Int = 16, _ body: (UnsafeBufferPointer<iovec>) -> R
+    ) -> R {
+        body(vectors(from: offset, maxBytes: maxBytes, maxVectors: maxVectors))
     }
 
-    private func appendChunk() {
-        if chunkCount == ring.count { grow() }
-        ring[(head + chunkCount) & (ring.count - 1)] = pool.take()
-        chunkCount += 1
-    }
-
-    private func grow() {
-        var larger = [UnsafeMutableRawPointer?](repeating: nil, count: max(4, ring.count * 2))
-        for index in 0..<chunkCount { larger[index] = ring[(head + index) & (ring.count - 1)] }
-        ring = larger
-        head = 0
-    }
-
-    private func releaseFirst() {
-        if let chunk = ring[head] { pool.give(chunk) }
-        ring[head] = nil
-        head = (head + 1) & (ring.count - 1)
-        chunkCount -= 1
-    }
-
-    /// Gives back chunks that were taken for reading and stayed empty.
-    private func dropEmptyChunks() {
-        let needed = (start + count + ChunkPool.chunkSize - 1) / ChunkPool.chunkSize
-        while chunkCount > needed {
-            chunkCount -= 1
-            let index = (head + chunkCount) & (ring.count - 1)
-            if let chunk = ring[index] { pool.give(chunk) }
-            ring[index] = nil
+    /// A copy of `count` bytes from `offset` on, or of as many as there are.
+    package func bytes(from offset: Int, count: Int) -> [UInt8] {
+        var copy: [UInt8] = []
+        while copy.count < min(count, self.count - offset) {
+            let left = count - copy.count
+            for vector in vectors(from: offset + copy.count, maxBytes: left, maxVectors: Limits.vectors) {
+                copy += UnsafeRawBufferPointer(start: vector.iov_base, count: vector.iov_len)
+            }
         }
+        return copy
+    }
+
+    /// Drops `n` bytes from the front, at most ``count``; pointers into them are void then.
+    package func consume(_ n: Int) {
+        precondition(n >= 0 && n <= count, "more bytes consumed than there are")
+        count -= n
+        consumed += n
+        while consumed >= Limits.chunkBytes {
+            pool.give(chunks.removeFirst())
+            consumed -= Limits.chunkBytes
+        }
+        if count == 0 {
+            consumed = 0
+            trimUnused()
+        }
+    }
+
+    /// Drops everything.
+    package func removeAll() {
+        consume(count)
+    }
+
+    /// Gives back the chunks behind the end.
+    private func trimUnused() {
+        let end = consumed + count
+        let needed = count == 0 ? 0 : (end + Limits.chunkBytes - 1) / Limits.chunkBytes
+        while chunks.count > needed { pool.give(chunks.removeLast()) }
+        if count == 0 { consumed = 0 }
     }
 }

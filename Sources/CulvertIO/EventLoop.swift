@@ -3,296 +3,308 @@ import CulvertCore
 import Glibc
 import Synchronization
 
-/// What a file descriptor is ready for.
-package struct Readiness: OptionSet, Sendable {
-    /// epoll's bits.
-    package let rawValue: UInt32
-
-    /// Readiness from epoll's bits.
-    package init(rawValue: UInt32) {
-        self.rawValue = rawValue
-    }
-
-    /// There is something to read, or the end.
-    package static let readable = Readiness(rawValue: CLINUX_READABLE)
-    /// There is room to write.
-    package static let writable = Readiness(rawValue: CLINUX_WRITABLE)
-    /// The peer has ended its direction.
-    package static let peerFinished = Readiness(rawValue: CLINUX_PEER_FINISHED)
-    /// The descriptor is broken, or both directions are over.
-    package static let failed = Readiness(rawValue: CLINUX_ERROR | CLINUX_HANGUP)
-    /// Tell changes only (edge-triggered), instead of states. For registration.
-    package static let onChange = Readiness(rawValue: CLINUX_EDGE)
-}
-
-/// Who is told about a registered descriptor, on the loop.
-package protocol ReadinessHandler: AnyObject {
-    /// The descriptor has become ready.
-    func ready(_ readiness: Readiness)
-}
-
-/// Who has work to do once at the end of an iteration of the loop, however often it was asked for.
-package protocol LoopFlusher: AnyObject {
-    /// Whether the loop has it on its list; belongs to the loop.
-    var isFlushScheduled: Bool { get set }
-    /// Does the work.
-    func flush()
-}
-
-/// One thread that waits for descriptors, timers and jobs, and is the executor of the actors pinned to it.
+/// One thread that owns sockets, timers and the actors pinned to it.
 ///
-/// An iteration goes: descriptors, timers, jobs, flushers. Everything except ``enqueue(_:)`` and ``stop()`` may be
-/// called on the loop only.
+/// One iteration: wait in epoll until something happens or the next timer is due; read the clock; call the handlers of
+/// ready descriptors; fire the expired timers; run the jobs of pinned actors that had arrived by then; call the
+/// flushers until none is left.
 ///
-/// `@unchecked Sendable`: what other threads may touch is the queue of jobs (a `Mutex`), the flag `isStopping` in it
-/// and the wake descriptor, which is constant. All other state belongs to the loop's thread: every method that uses
-/// it begins with ``preconditionOnLoop()``.
+/// **Isolation.** `enqueue`, `stop` and the checks may be called from any thread. Everything else, and every handler,
+/// timer and socket, belongs to the loop's thread: reach it by an actor whose `unownedExecutor` is this loop's, and
+/// enter the actor's isolation in handlers with `assumeIsolated`.
+///
+/// **Lifetime.** The thread keeps the loop alive until ``stop()``. Actors hold their loop strongly, so that their
+/// executor exists as long as they do. Jobs that arrive after the end still run, one at a time on a thread that lives
+/// only for them, so that no task hangs; by then descriptors are closed and registering throws.
+// @unchecked: `jobs` and `threadIdentity` are synchronized; all other state is touched only by the one thread that
+// `threadIdentity` names, and a successor (see `enqueue`) starts only after the lock told that its predecessor is done.
 package final class EventLoop: SerialExecutor, @unchecked Sendable {
-    /// Names a registered descriptor.
-    package struct Registration: Hashable, Sendable {
-        fileprivate let slot: UInt32
-        fileprivate let generation: UInt32
-        fileprivate var key: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
-    }
-
-    private struct Slot {
-        var handler: (any ReadinessHandler)?
-        var generation: UInt32 = 0
-        var fd: Int32 = -1
-    }
-
-    private struct Inbox {
+    private struct JobQueue {
         var jobs: [UnownedJob] = []
-        /// Whether the loop has been woken, or will look before it sleeps.
-        var isAwake = false
+        /// Whether the thread may be waiting in epoll, so that the next job has to wake it.
+        var isSleeping = false
         var isStopping = false
-        var hasEnded = false
+        var hasThread = true
     }
 
-    /// The time at the start of the iteration.
+    /// The name of the loop's thread in process listings.
+    package let name: String
+    /// The time at which this iteration's events were received.
     package private(set) var now: Instant
-
-    private let epoll: Int32
-    private let wakeup: Int32
-    private let inbox = Mutex(Inbox())
-    /// Written once, by the thread itself, before anybody can ask.
-    private let thread = Atomic<UInt>(0)
-    private var slots: [Slot] = []
-    private var freeSlots: [UInt32] = []
-    private var timers = DeadlineHeap<LoopTimer.Entry>()
+    private let jobs = Mutex(JobQueue())
+    /// `pthread_self()` of the thread that runs the loop's code; 0 when there is none.
+    private let threadIdentity = Atomic<UInt>(0)
+    private var epoll: FileDescriptor
+    private var wakeUp: FileDescriptor
+    private let events: UnsafeMutablePointer<clinux_event>
+    private var registrations = RegistrationTable()
+    private var timers = TimerHeap()
+    private var isClosed = false
+    // Work lists in pairs: one gathers while the other is worked off, so that neither is ever reallocated.
+    private var running: [UnownedJob] = []
     private var flushers: [any LoopFlusher] = []
-    private var jobs: [UnownedJob] = []
+    private var flushing: [any LoopFlusher] = []
+    private var repeats: [(Registration, Readiness)] = []
+    private var repeating: [(Registration, Readiness)] = []
 
-    /// The registration of the wake descriptor.
-    private static let wakeKey = UInt64.max
+    /// The key under which the loop's own wake-up descriptor is registered; no slot has it.
+    private static let wakeUpKey = UInt64.max
 
-    /// Starts a thread called `name`. Throws `state` when the system has no descriptor or thread left.
+    /// Starts the thread. Throws `.limit` when descriptors or threads have run out.
     package init(name: String) throws(TransportError) {
+        self.name = name
         now = SystemClock.monotonic()
-        epoll = clinux_epoll_create()
-        wakeup = clinux_eventfd()
-        let exhausted = TransportError(.state, "the system has no file descriptors or threads left for an event loop")
-        guard epoll >= 0, wakeup >= 0, clinux_epoll_add(epoll, wakeup, CLINUX_READABLE | CLINUX_EDGE, Self.wakeKey) == 0
+        epoll = FileDescriptor(owning: clinux_epoll_create())
+        wakeUp = FileDescriptor(owning: clinux_eventfd())
+        events = .allocate(capacity: Int(CLINUX_EVENTS_MAX))
+        // Edge-triggered, so that each signal wakes once and the counter never has to be read.
+        guard epoll.isOpen, wakeUp.isOpen,
+            clinux_epoll_add(epoll.number, wakeUp.number, CLINUX_READABLE | CLINUX_EDGE, Self.wakeUpKey) == 0,
+            startThread({ $0.run() })
         else {
-            if epoll >= 0 { _ = Glibc.close(epoll) }
-            if wakeup >= 0 { _ = Glibc.close(wakeup) }
-            throw exhausted
+            throw TransportError(.limit, "an event loop could not be started; raise the limits on files and threads")
         }
-        let isStarted = Thread.detach { [self] in
-            clinux_thread_setup(name)
-            run()
-        }
-        guard isStarted else { throw exhausted }
     }
 
     deinit {
-        _ = Glibc.close(epoll)
-        _ = Glibc.close(wakeup)
+        events.deallocate()
     }
 
-    // MARK: Executor
-
-    /// Takes a job from any thread. After the loop has stopped jobs still run, one by one on a thread of their own,
-    /// so that actors pinned to it can finish; they must not use the loop's sockets any more.
-    package func enqueue(_ job: consuming ExecutorJob) {
-        let unowned = UnownedJob(job)
-        let (mustWake, hasEnded) = inbox.withLock { inbox in
-            inbox.jobs.append(unowned)
-            let mustWake = !inbox.isAwake
-            inbox.isAwake = true
-            return (mustWake, inbox.hasEnded)
-        }
-        if hasEnded { runLate() } else if mustWake { _ = clinux_eventfd_signal(wakeup) }
-    }
-
-    /// The executor for `unownedExecutor` of an actor.
-    package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
-        UnownedSerialExecutor(complexEquality: self)
-    }
-
-    /// Whether both are the same loop.
-    package func isSameExclusiveExecutionContext(other: EventLoop) -> Bool {
-        self === other
-    }
-
-    /// Stops the program unless called on the loop's thread.
-    package func checkIsolated() {
-        preconditionOnLoop()
-    }
-
-    /// Whether the caller is on the loop's thread.
-    package var isOnLoop: Bool {
-        thread.load(ordering: .relaxed) == UInt(bitPattern: Int(pthread_self()))
-    }
-
-    /// Stops the program unless called on the loop's thread.
-    @inline(__always)
-    package func preconditionOnLoop() {
-        precondition(isOnLoop, "this belongs to the event loop's thread")
-    }
-
-    /// Ends the thread after the iteration in progress and the jobs that are waiting.
+    /// Ends the thread after its current iteration: descriptors are closed, timers disarmed, handlers let go. Jobs that
+    /// have arrived still run. May be called from any thread, more than once; does not wait.
     package func stop() {
-        inbox.withLock { $0.isStopping = true }
-        _ = clinux_eventfd_signal(wakeup)
+        jobs.withLock { queue in
+            queue.isStopping = true
+            wakeIfSleeping(&queue)
+        }
     }
 
     // MARK: Descriptors
 
-    /// Tells `handler` when `fd` is ready for `interest`. The caller keeps the descriptor and deregisters it before it
-    /// closes it. Throws `state` when the kernel has no room.
-    package func register(_ fd: Int32, _ interest: Readiness, handler: any ReadinessHandler) throws(TransportError)
-        -> Registration
-    {
+    /// Calls `handler` when `descriptor` is ready for `interest`; errors and hang-ups are always reported.
+    ///
+    /// The loop keeps the handler alive until ``deregister(_:)``, which must come before the descriptor is closed.
+    /// Throws `.limit` when the kernel refuses and `.cancelled` once the loop has stopped.
+    package func register(
+        _ descriptor: Int32, mode: TriggerMode, interest: Readiness, handler: any ReadinessHandler
+    ) throws(TransportError) -> Registration {
         preconditionOnLoop()
-        let index = freeSlots.popLast() ?? {
-            slots.append(Slot())
-            return UInt32(slots.count - 1)
-        }()
-        let registration = Registration(slot: index, generation: slots[Int(index)].generation)
-        guard clinux_epoll_add(epoll, fd, interest.rawValue, registration.key) == 0 else {
-            freeSlots.append(index)
-            throw TransportError(.state, "the system cannot watch another file descriptor")
+        guard !isClosed else { throw TransportError(.cancelled, "the event loop has stopped") }
+        let registration = registrations.add(descriptor, mode: mode, handler: handler)
+        guard clinux_epoll_add(epoll.number, descriptor, mode.bits(interest), registration.key) == 0 else {
+            _ = registrations.remove(registration)
+            throw TransportError(.limit, "the system watches no further descriptor; raise fs.epoll.max_user_watches")
         }
-        slots[Int(index)].handler = handler
-        slots[Int(index)].fd = fd
         return registration
     }
 
-    /// Changes what the handler is told about.
-    package func modify(_ registration: Registration, _ interest: Readiness) {
+    /// Changes what the registration waits for.
+    package func modify(_ registration: Registration, interest: Readiness) {
         preconditionOnLoop()
-        guard isValid(registration) else { return }
-        _ = clinux_epoll_modify(epoll, slots[Int(registration.slot)].fd, interest.rawValue, registration.key)
+        guard let (descriptor, mode) = registrations.descriptor(registration) else { return }
+        // Cannot fail for a registered descriptor: the kernel allocates nothing here.
+        _ = clinux_epoll_modify(epoll.number, descriptor, mode.bits(interest), registration.key)
     }
 
-    /// The handler is told nothing more, not even what this iteration has found already.
+    /// Ends a registration; its handler hears nothing more, not even of events already received.
     package func deregister(_ registration: Registration) {
         preconditionOnLoop()
-        guard isValid(registration) else { return }
-        let index = Int(registration.slot)
-        _ = clinux_epoll_remove(epoll, slots[index].fd)
-        slots[index].handler = nil
-        slots[index].fd = -1
-        slots[index].generation &+= 1
-        freeSlots.append(registration.slot)
+        guard let descriptor = registrations.remove(registration) else { return }
+        _ = clinux_epoll_remove(epoll.number, descriptor)
     }
 
-    private func isValid(_ registration: Registration) -> Bool {
-        slots.indices.contains(Int(registration.slot))
-            && slots[Int(registration.slot)].generation == registration.generation
-            && slots[Int(registration.slot)].handler != nil
-    }
-
-    // MARK: Timers and flushers
-
-    func set(_ timer: LoopTimer.Entry, at deadline: Instant) {
+    /// Delivers `events` to the registration's handler in the next iteration, after what epoll reports: how a handler
+    /// that has used up its budget lets others go first. The loop does not sleep before that.
+    package func deliverAgain(_ events: Readiness, to registration: Registration) {
         preconditionOnLoop()
-        timers.set(deadline, for: timer)
+        guard !isClosed else { return }
+        repeats.append((registration, events))
     }
 
-    /// Has `flusher` called once at the end of this iteration.
+    /// Calls `flusher` at the end of this iteration, once however often it is asked for.
     package func flushLater(_ flusher: any LoopFlusher) {
         preconditionOnLoop()
-        guard !flusher.isFlushScheduled else { return }
+        guard !flusher.isFlushScheduled, !isClosed else { return }
         flusher.isFlushScheduled = true
         flushers.append(flusher)
     }
 
-    // MARK: The thread
+    // MARK: Timers
 
-    private func run() {
-        thread.store(UInt(bitPattern: Int(pthread_self())), ordering: .relaxed)
-        let events = UnsafeMutablePointer<clinux_event>.allocate(capacity: Int(CLINUX_EVENTS_MAX))
-        defer { events.deallocate() }
-        while true {
-            let hasJobs = inbox.withLock { inbox in
-                inbox.isAwake = !inbox.jobs.isEmpty
-                return inbox.isAwake || inbox.isStopping
-            }
-            let count = clinux_epoll_wait(epoll, events, hasJobs ? 0 : timeout)
-            now = SystemClock.monotonic()
-            for index in 0..<max(0, Int(count)) { dispatch(events[index]) }
-            while let timer = timers.popDue(at: now) { timer.action?() }
-            runJobs()
-            flush()
-            if endIfAsked() { return }
-        }
-    }
-
-    /// Nanoseconds until the next timer; -1 for ever.
-    private var timeout: Int64 {
-        guard timers.nextDeadline != .never else { return -1 }
-        return max(0, (timers.nextDeadline - SystemClock.monotonic()).nanoseconds)
-    }
-
-    private func dispatch(_ event: clinux_event) {
-        guard event.key != Self.wakeKey else { return }
-        let slot = Int(event.key & 0xffff_ffff)
-        guard slot < slots.count, slots[slot].generation == UInt32(event.key >> 32), let handler = slots[slot].handler
-        else { return }
-        handler.ready(Readiness(rawValue: event.events))
-    }
-
-    private func runJobs() {
-        inbox.withLock { swap(&$0.jobs, &jobs) }
-        let executor = asUnownedSerialExecutor()
-        for job in jobs { job.runSynchronously(on: executor) }
-        jobs.removeAll(keepingCapacity: true)
-    }
-
-    private func flush() {
-        var index = 0
-        while index < flushers.count {
-            flushers[index].isFlushScheduled = false
-            flushers[index].flush()
-            index += 1
-        }
-        flushers.removeAll(keepingCapacity: true)
-    }
-
-    private func endIfAsked() -> Bool {
-        let ends = inbox.withLock { inbox in
-            guard inbox.isStopping, inbox.jobs.isEmpty else { return false }
-            inbox.hasEnded = true
-            return true
-        }
-        guard ends else { return false }
-        slots.removeAll()
-        while let timer = timers.first { timers.remove(timer) }
+    /// False once the loop has stopped: the timer stays disarmed.
+    func schedule(_ timer: LoopTimer) -> Bool {
+        preconditionOnLoop()
+        guard !isClosed else { return false }
+        timers.insert(timer, at: timer.deadline, now: now)
         return true
     }
 
-    /// Runs jobs that came after the thread had ended, on a thread that becomes the loop's.
-    private func runLate() {
-        _ = Thread.detach { [self] in
-            lateJobs.withLock { _ in
-                thread.store(UInt(bitPattern: Int(pthread_self())), ordering: .relaxed)
-                runJobs()
-            }
-        }
+    func unschedule(_ timer: LoopTimer) {
+        preconditionOnLoop()
+        timers.remove(timer)
     }
 
-    /// Held by the one thread that runs late jobs.
-    private let lateJobs = Mutex(())
+    // MARK: Executor
+
+    /// Runs `job` on the loop's thread, in order of arrival.
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let needsThread = jobs.withLock { queue -> Bool in
+            queue.jobs.append(job)
+            wakeIfSleeping(&queue)
+            if queue.hasThread { return false }
+            queue.hasThread = true
+            return true
+        }
+        // Without a thread to be had the job waits for the next one that finds the system less busy.
+        if needsThread, !startThread({ $0.runRemainingJobs() }) { jobs.withLock { $0.hasThread = false } }
+    }
+
+    /// Whether the caller runs on the loop's thread.
+    package var isOnLoop: Bool { threadIdentity.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    /// Stops the program when the caller is not on the loop's thread.
+    @inline(__always)
+    package func preconditionOnLoop() {
+        precondition(isOnLoop, "called off the event loop's thread")
+    }
+
+    /// Two references are the same context when they are the same loop.
+    package func isSameExclusiveExecutionContext(other: EventLoop) -> Bool { self === other }
+
+    /// Lets `assumeIsolated` succeed in handlers, which run on the loop's thread outside any task.
+    package func checkIsolated() { preconditionOnLoop() }
+
+    /// The same, as a question.
+    package func isIsolatingCurrentContext() -> Bool? { isOnLoop }
+
+    // The write stays under the lock: the thread closes the descriptor only after it has cleared `isSleeping`.
+    private func wakeIfSleeping(_ queue: inout JobQueue) {
+        guard queue.isSleeping else { return }
+        queue.isSleeping = false
+        _ = clinux_eventfd_signal(wakeUp.number)
+    }
+
+    // MARK: The thread
+
+    private func startThread(_ body: @escaping @Sendable (EventLoop) -> Void) -> Bool {
+        final class Start {
+            let loop: EventLoop
+            let body: @Sendable (EventLoop) -> Void
+            init(_ loop: EventLoop, _ body: @escaping @Sendable (EventLoop) -> Void) {
+                self.loop = loop
+                self.body = body
+            }
+        }
+        let start = Unmanaged.passRetained(Start(self, body))
+        var thread = pthread_t()
+        let result = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                clinux_thread_setup(start.loop.name)
+                start.loop.threadIdentity.store(UInt(pthread_self()), ordering: .relaxed)
+                start.body(start.loop)
+                return nil
+            }, start.toOpaque())
+        guard result == 0 else {
+            start.release()
+            return false
+        }
+        pthread_detach(thread)
+        return true
+    }
+
+    private func run() {
+        while iterate() {}
+        close()
+        runRemainingJobs()
+    }
+
+    /// One iteration; false when the loop is to end.
+    private func iterate() -> Bool {
+        let hasRepeats = !repeats.isEmpty
+        let (maySleep, isStopping) = jobs.withLock { queue in
+            queue.isSleeping = queue.jobs.isEmpty && !queue.isStopping && !hasRepeats
+            return (queue.isSleeping, queue.isStopping)
+        }
+        if isStopping { return false }
+
+        let count = clinux_epoll_wait(epoll.number, events, maySleep ? nanosecondsToNextTimer() : 0)
+        if maySleep { jobs.withLock { $0.isSleeping = false } }
+        now = SystemClock.monotonic()
+
+        if hasRepeats { swap(&repeats, &repeating) }
+        for index in 0..<max(Int(count), 0) {
+            let event = events[index]
+            registrations.handler(event.key)?.ready(Readiness(rawValue: event.events))
+        }
+        for (registration, readiness) in repeating { registrations.handler(registration.key)?.ready(readiness) }
+        repeating.removeAll(keepingCapacity: true)
+
+        let mark = timers.mark
+        while let timer = timers.popExpired(at: now, armedBefore: mark) { timer.fire() }
+
+        jobs.withLock { swap(&$0.jobs, &running) }
+        runBatch()
+
+        while !flushers.isEmpty {
+            swap(&flushers, &flushing)
+            for flusher in flushing {
+                flusher.isFlushScheduled = false
+                flusher.flush()
+            }
+            flushing.removeAll(keepingCapacity: true)
+        }
+        return true
+    }
+
+    private func nanosecondsToNextTimer() -> Int64 {
+        let first = timers.first
+        if first == .never { return -1 }
+        let clock = SystemClock.monotonic()
+        return first <= clock ? 0 : Int64(clamping: first.nanoseconds - clock.nanoseconds)
+    }
+
+    private func runBatch() {
+        let executor = asUnownedSerialExecutor()
+        for job in running { job.runSynchronously(on: executor) }
+        running.removeAll(keepingCapacity: true)
+    }
+
+    private func close() {
+        isClosed = true
+        timers.removeAll()
+        flushers.removeAll()
+        repeats.removeAll()
+        // The handlers go before epoll does: their descriptors may close with them.
+        _ = registrations.removeAll()
+        epoll.close()
+        wakeUp.close()
+    }
+
+    /// Runs jobs until there are none, then gives up the loop's thread.
+    private func runRemainingJobs() {
+        while true {
+            now = SystemClock.monotonic()
+            let isDone = jobs.withLock { queue in
+                if queue.jobs.isEmpty {
+                    threadIdentity.store(0, ordering: .relaxed)
+                    queue.hasThread = false
+                    return true
+                }
+                swap(&queue.jobs, &running)
+                return false
+            }
+            if isDone { return }
+            runBatch()
+        }
+    }
+}
+
+extension TriggerMode {
+    fileprivate func bits(_ interest: Readiness) -> UInt32 {
+        self == .edge ? interest.rawValue | CLINUX_EDGE : interest.rawValue
+    }
 }

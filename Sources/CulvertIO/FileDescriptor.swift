@@ -1,16 +1,27 @@
 import Glibc
 
-/// The one owner of a file descriptor, which it closes at the end of its life.
+/// Owns a file descriptor and closes it when it goes away.
 package struct FileDescriptor: ~Copyable {
-    /// The descriptor.
-    package let number: Int32
+    /// The number for system calls; -1 once closed. It must not outlive the owner.
+    package private(set) var number: Int32
 
-    /// Takes `number` over.
-    package init(_ number: Int32) {
+    /// Takes over `number`.
+    package init(owning number: Int32) {
         self.number = number
     }
 
-    deinit {
+    /// Whether the descriptor is still open.
+    package var isOpen: Bool { number >= 0 }
+
+    /// Closes now; a second call does nothing.
+    package mutating func close() {
+        guard isOpen else { return }
+        // Linux frees the number even when close reports an error, so there is nothing to repeat.
         _ = Glibc.close(number)
+        number = -1
+    }
+
+    deinit {
+        if number >= 0 { _ = Glibc.close(number) }
     }
 }

@@ -2,182 +2,220 @@ import CLinux
 import CulvertCore
 import Glibc
 
-/// Files of the state directory: readable by their owner only, replaced as a whole or not at all.
+/// Reads and replaces small files of the state directory, so that a crash or a full disk leaves the old or the new
+/// content and never a part. Blocking, callable from any thread. All errors are of kind `.state`.
 package enum StateFile {
-    /// Makes `path` a directory of mode 0700, its parents too; one that exists is left as it is. Throws `state`.
-    package static func prepareDirectory(_ path: String) throws(TransportError) {
-        var partial = path.hasPrefix("/") ? "/" : ""
-        for part in path.split(separator: "/") {
-            partial += part
-            if mkdir(partial, 0o700) != 0, errno != EEXIST { throw directoryError(errno) }
-            partial += "/"
-        }
-        var information = stat()
-        guard stat(path, &information) == 0, information.st_mode & S_IFMT == S_IFDIR else {
-            throw TransportError(.state, "the state directory's path is not a directory; choose another --state-dir")
-        }
-        guard information.st_mode & 0o022 == 0 else {
-            throw TransportError(.state, "other users can write to the state directory; run chmod 700 on it")
-        }
+    /// Who may read a file or enter a directory.
+    package enum Access: Sendable {
+        /// Only the owner (0600, directories 0700); refused when group or others have any right.
+        case ownerOnly
+        /// Anyone may read (0644, directories 0755).
+        case worldReadable
+
+        var fileMode: mode_t { self == .ownerOnly ? 0o600 : 0o644 }
+        var directoryMode: mode_t { self == .ownerOnly ? 0o700 : 0o755 }
     }
 
-    /// The bytes of a file, at most `limit`; nil when there is none. Refuses symbolic links and files that others can
-    /// read. Throws `state`.
-    package static func read(_ path: String, limit: Int) throws(TransportError) -> [UInt8]? {
-        let number = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard number >= 0 else {
-            switch errno {
-            case ENOENT: return nil
-            case ELOOP: throw TransportError(.state, "a file in the state directory is a symbolic link; remove it")
-            default: throw TransportError(.state, "a file in the state directory cannot be read; check its permissions")
+    // MARK: Reading
+
+    /// The content of the file at `path`; nil when there is none.
+    ///
+    /// Refuses what is not a regular file (a symbolic link too: it would let another user choose the file), what is
+    /// larger than `maxBytes`, and, for `.ownerOnly`, a file of another user or one that others may read or write.
+    package static func read(
+        _ path: String, maxBytes: Int = Limits.stateFileBytes, access: Access = .ownerOnly
+    ) throws(TransportError) -> [UInt8]? {
+        let fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        if fd < 0, errno == ENOENT { return nil }
+        let file = FileDescriptor(owning: fd)
+        guard file.isOpen else {
+            throw errno == ELOOP
+                ? TransportError(.state, "a state file is a symbolic link; replace it by the file itself")
+                : fault(errno, "a state file cannot be opened; check its owner and its mode")
+        }
+        var status = stat()
+        guard fstat(fd, &status) == 0 else { throw fault(errno, "a state file cannot be examined") }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw TransportError(.state, "a state file is not a regular file; move it away")
+        }
+        if access == .ownerOnly {
+            guard status.st_uid == geteuid() else {
+                throw TransportError(
+                    .state, "a private state file belongs to another user; run as that user or change its owner")
+            }
+            guard status.st_mode & 0o077 == 0 else {
+                throw TransportError(.state, "a private state file is open to other users; run chmod 600 on it")
             }
         }
-        let fd = FileDescriptor(number)
-        var information = stat()
-        guard fstat(fd.number, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
-            throw TransportError(.state, "something in the state directory is not a plain file; remove it")
-        }
-        guard information.st_mode & 0o077 == 0 else {
-            throw TransportError(.state, "other users can read a secret file in the state directory; run chmod 600 on it")
-        }
-        guard information.st_size <= limit else {
-            throw TransportError(.state, "a file in the state directory is too large to be what it should be")
-        }
-        return try readAll(fd.number, count: Int(information.st_size))
+        return try readAll(fd, maxBytes: maxBytes)
     }
 
-    private static func readAll(_ fd: Int32, count: Int) throws(TransportError) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var filled = 0
-        while filled < count {
-            let got = bytes.withUnsafeMutableBytes { Glibc.read(fd, $0.baseAddress.map { $0 + filled }, count - filled) }
-            if got < 0, errno == EINTR { continue }
-            guard got >= 0 else { throw TransportError(.state, "a file in the state directory cannot be read") }
-            if got == 0 { break }
-            filled += got
-        }
-        return Array(bytes.prefix(filled))
+    /// The content of any readable file, with no demands on its kind; for /proc.
+    static func contents(_ path: String, maxBytes: Int) throws(TransportError) -> [UInt8] {
+        let file = FileDescriptor(owning: open(path, O_RDONLY | O_CLOEXEC))
+        guard file.isOpen else { throw fault(errno, "a file cannot be opened") }
+        return try readAll(file.number, maxBytes: maxBytes)
     }
 
-    /// Replaces the file with `bytes`, mode 0600: whoever reads it, even after a power cut, sees the old or the new
-    /// content. On failure nothing has changed. Throws `state`.
-    package static func write(_ path: String, _ bytes: [UInt8]) throws(TransportError) {
-        _ = try place(bytes, at: path) { rename($0, $1) }
-    }
-
-    /// Makes the file with `bytes`, mode 0600, as a whole; false when there is one already, which stays. Throws `state`.
-    package static func create(_ path: String, _ bytes: [UInt8]) throws(TransportError) -> Bool {
-        try place(bytes, at: path) { temporary, path in
-            let result = link(temporary, path)
-            let code = errno
-            unlink(temporary)
-            errno = code
-            return result
-        }
-    }
-
-    /// Writes a temporary file and has `move` give it its name; false when that is taken.
-    private static func place(_ bytes: [UInt8], at path: String, move: (String, String) -> Int32) throws(TransportError)
-        -> Bool
-    {
-        var template = Array((path + ".XXXXXX").utf8CString)
-        let number = clinux_make_temporary(&template)
-        guard number >= 0 else { throw writeError(-number) }
-        let temporary = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        var isDone = false
-        defer { if !isDone { unlink(temporary) } }
-        let fd = FileDescriptor(number)
-        try writeAll(fd.number, bytes)
-        guard fsync(fd.number) == 0 else { throw writeError(errno) }
-        guard move(temporary, path) == 0 else {
-            if errno == EEXIST { return false }
-            throw writeError(errno)
-        }
-        isDone = true
-        syncDirectory(of: path)
-        return true
-    }
-
-    private static func writeAll(_ fd: Int32, _ bytes: [UInt8]) throws(TransportError) {
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes { Glibc.write(fd, $0.baseAddress.map { $0 + written }, $0.count - written) }
+    private static func readAll(_ fd: Int32, maxBytes: Int) throws(TransportError) -> [UInt8] {
+        var content: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 16 * 1024)
+        while true {
+            let count = Glibc.read(fd, &part, part.count)
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw writeError(errno) }
-            written += count
+            if count < 0 { throw fault(errno, "a state file cannot be read") }
+            if count == 0 { return content }
+            guard content.count + count <= maxBytes else {
+                throw TransportError(.state, "a state file is larger than this program writes; move it away")
+            }
+            content.append(contentsOf: part[..<count])
         }
     }
 
-    /// Removes the file; true when there was one. Throws `state`.
-    package static func remove(_ path: String) throws(TransportError) -> Bool {
-        guard unlink(path) == 0 else {
-            if errno == ENOENT { return false }
-            throw TransportError(.state, "a file in the state directory cannot be removed; check its permissions")
+    // MARK: Writing
+
+    /// Replaces the file at `path` by one with `bytes`, all or nothing, also across a power failure.
+    ///
+    /// The content goes to a temporary file in the same directory, which is synced and renamed. On failure it is
+    /// removed, and the old file is as it was. A symbolic link at `path` is replaced, not followed.
+    package static func writeAtomically(
+        _ path: String, _ bytes: [UInt8], access: Access = .ownerOnly
+    ) throws(TransportError) {
+        _ = try place(bytes, at: path, access: access) { rename($0, path) }
+    }
+
+    /// Makes the file at `path` with `bytes`, all or nothing; false when there is one already, which stays as it is.
+    package static func createAtomically(_ path: String, _ bytes: [UInt8]) throws(TransportError) -> Bool {
+        try place(bytes, at: path, access: .ownerOnly) { temporary in
+            guard link(temporary, path) == 0 else { return -1 }
+            return unlink(temporary)
         }
-        syncDirectory(of: path)
+    }
+
+    /// Writes a temporary file next to `path` and has `move` give it its name; false when that is taken.
+    private static func place(
+        _ bytes: [UInt8], at path: String, access: Access, move: ([CChar]) -> Int32
+    ) throws(TransportError) -> Bool {
+        let directory = parent(of: path)
+        var temporary = Array("\(path).XXXXXX".utf8CString)
+        var file = FileDescriptor(owning: clinux_make_temporary(&temporary))
+        guard file.isOpen else { throw fault(-file.number, "a state file cannot be created") }
+        do throws(TransportError) {
+            if access != .ownerOnly, fchmod(file.number, access.fileMode) != 0 {
+                throw fault(errno, "the mode of a state file cannot be set")
+            }
+            try writeAll(file.number, bytes)
+            guard fsync(file.number) == 0 else { throw fault(errno, "a state file cannot be written") }
+            file.close()
+            guard move(temporary) == 0 else {
+                let code = errno
+                guard code == EEXIST else { throw fault(code, "a state file cannot be replaced") }
+                _ = unlink(temporary)
+                return false
+            }
+        } catch {
+            _ = unlink(temporary)
+            throw error
+        }
+        // The rename is done; the sync only settles when it lasts. Some file systems cannot sync directories.
+        let parent = FileDescriptor(owning: open(directory, O_RDONLY | O_CLOEXEC | O_DIRECTORY))
+        if parent.isOpen { _ = fsync(parent.number) }
         return true
     }
 
-    /// The names in a directory; empty when there is none.
-    package static func list(_ directory: String) -> [String] {
-        guard let stream = opendir(directory) else { return [] }
+    static func writeAll(_ fd: Int32, _ bytes: [UInt8]) throws(TransportError) {
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes.withUnsafeBytes { write(fd, $0.baseAddress.map { $0 + offset }, $0.count - offset) }
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { throw fault(errno, "a state file cannot be written") }
+            offset += count
+        }
+    }
+
+    /// Removes the file at `path`; does nothing when there is none.
+    package static func remove(_ path: String) throws(TransportError) {
+        guard unlink(path) == 0 || errno == ENOENT else { throw fault(errno, "a state file cannot be removed") }
+    }
+
+    // MARK: Directories
+
+    /// The names in the directory at `path`, sorted; none when there is no such directory.
+    package static func names(in path: String) -> [String] {
+        guard let stream = opendir(path) else { return [] }
         defer { closedir(stream) }
         var names: [String] = []
         while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { name in
-                name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             if name != ".", name != ".." { names.append(name) }
         }
         return names.sorted()
     }
 
-    /// Makes a change of names durable. A failure costs durability in a power cut, not consistency.
-    private static func syncDirectory(of path: String) {
-        let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-        let number = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0 else { return }
-        fsync(number)
-        Glibc.close(number)
-    }
-
-    private static func directoryError(_ code: Int32) -> TransportError {
-        switch code {
-        case EROFS, EACCES, EPERM:
-            TransportError(.state, "the state directory cannot be made there; choose another one with --state-dir")
-        case ENOSPC, EDQUOT: TransportError(.state, "the disk is full; make room and try again")
-        default: TransportError(.state, "the state directory cannot be made; choose another one with --state-dir")
+    /// Makes the directory at `path` and those above it if they are missing (these with mode 0700 as well).
+    ///
+    /// Refuses one that is not a directory, belongs to another user or, for `.ownerOnly`, is open to others.
+    package static func makeDirectory(_ path: String, access: Access = .ownerOnly) throws(TransportError) {
+        if mkdir(path, access.directoryMode) != 0 {
+            switch errno {
+            case EEXIST: break
+            case ENOENT:
+                let above = parent(of: path)
+                guard above != path else { throw fault(ENOENT, "the state directory cannot be made") }
+                try makeParents(above)
+                guard mkdir(path, access.directoryMode) == 0 || errno == EEXIST else {
+                    throw fault(errno, "the state directory cannot be made")
+                }
+            default: throw fault(errno, "the state directory cannot be made")
+            }
+        }
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw fault(errno, "the state directory cannot be examined") }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw TransportError(.state, "the path of the state directory is taken by a file; choose another one")
+        }
+        guard access == .ownerOnly else { return }
+        guard status.st_uid == geteuid() else {
+            throw TransportError(
+                .state, "the state directory belongs to another user; choose another one or change its owner")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw TransportError(.state, "the state directory is open to other users; run chmod 700 on it")
         }
     }
 
-    private static func writeError(_ code: Int32) -> TransportError {
+    private static func makeParents(_ path: String) throws(TransportError) {
+        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        let above = parent(of: path)
+        guard errno == ENOENT, above != path else { throw fault(errno, "the state directory cannot be made") }
+        try makeParents(above)
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw fault(errno, "the state directory cannot be made")
+        }
+    }
+
+    private static func parent(of path: String) -> String {
+        var text = Substring(path)
+        while text.count > 1, text.hasSuffix("/") { text = text.dropLast() }
+        guard let slash = text.lastIndex(of: "/") else { return "." }
+        return slash == text.startIndex ? "/" : String(text[..<slash])
+    }
+
+    // MARK: Errors
+
+    /// The error for `code`, in words that say what to do where they can.
+    static func fault(_ code: Int32, _ otherwise: StaticString) -> TransportError {
         switch code {
-        case ENOSPC, EDQUOT, EFBIG: TransportError(.state, "the disk is full; nothing was changed; make room and try again")
-        case EROFS: TransportError(.state, "the state directory is on a read-only file system; choose another --state-dir")
+        case ENOSPC, EDQUOT:
+            TransportError(
+                .state, "the disk is full or the quota used up, nothing was changed; free some space and try again")
+        case EROFS: TransportError(.state, "the state directory is on a read-only file system; choose another one")
         case EACCES, EPERM:
-            TransportError(.state, "the state directory cannot be written; check its permissions or choose --state-dir")
-        default: TransportError(.state, "a file could not be written to the state directory; nothing was changed")
+            TransportError(
+                .state, "the state directory may not be read or written by this user; check owners and modes")
+        case EMFILE, ENFILE:
+            TransportError(.limit, "no more files can be opened; raise the limit on open files")
+        default: TransportError(.state, otherwise)
         }
-    }
-}
-
-/// An exclusive lock on a file, held until the object goes away or the process ends.
-package final class StateLock: Sendable {
-    private let fd: Int32
-
-    /// Takes the lock; nil when another process holds it. Throws `state` when the file cannot be made.
-    package init?(_ path: String) throws(TransportError) {
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard fd >= 0 else {
-            throw TransportError(.state, "the state directory cannot be written; check its permissions or choose --state-dir")
-        }
-        guard clinux_try_lock(fd) == 0 else {
-            Glibc.close(fd)
-            return nil
-        }
-    }
-
-    deinit {
-        Glibc.close(fd)
     }
 }

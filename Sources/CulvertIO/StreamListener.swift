@@ -2,145 +2,138 @@ import CLinux
 import CulvertCore
 import Glibc
 
-/// Who takes accepted connections, on the loop.
+/// Hears about the connections of a ``StreamListener``. Confined to the loop.
 package protocol StreamListenerHandler: AnyObject {
-    /// A client connected.
+    /// A connection came; who does not keep and use `socket` closes it.
     func accepted(_ socket: StreamSocket)
+    /// The process is out of descriptors; accepting goes on after ``Limits/acceptPause``. Waiting connections stay in
+    /// the kernel's queue.
+    func acceptingPaused()
 }
 
-/// A listening TCP or Unix socket. When the process runs out of descriptors it pauses and goes on by itself. Confined
-/// to its loop.
+/// Accepts TCP or Unix connections. Confined to its loop, which keeps it until ``close()``.
 package final class StreamListener {
-    /// Who takes connections.
-    package weak var handler: (any StreamListenerHandler)?
-    /// The bound TCP address; nil for a Unix socket.
+    /// The bound TCP address with the real port; nil for Unix sockets.
     package let localAddress: SocketAddress?
-
     private let loop: EventLoop
-    private let isTCP: Bool
-    /// The path to remove on close.
-    private let path: String?
-    private var fd: FileDescriptor?
-    private var registration: EventLoop.Registration?
+    private let unixPath: String?
+    private var descriptor: FileDescriptor
+    private var registration: Registration?
+    private weak var handler: (any StreamListenerHandler)?
     private var pause: LoopTimer?
 
-    /// Binds and listens. A Unix socket's file gets mode 0600; one that a dead process left behind is replaced. Throws
-    /// `localListener`.
-    package static func bind(_ address: StreamAddress, loop: EventLoop) throws(TransportError) -> StreamListener {
-        switch address {
-        case .tcp(let address): try bindTCP(address, loop)
-        case .unix(let path): try bindUnix(path, loop)
-        }
-    }
-
-    private static func bindTCP(_ address: SocketAddress, _ loop: EventLoop) throws(TransportError) -> StreamListener {
-        let fd = FileDescriptor(clinux_tcp_socket(address.ip.isIPv6))
-        _ = clinux_set_reuse_address(fd.number)
-        var wanted = clinux_address(address)
-        switch -clinux_bind(fd.number, &wanted) {
-        case 0: break
-        case EADDRINUSE: throw TransportError(.localListener, "the port is in use; choose another one")
-        case EACCES: throw TransportError(.localListener, "the port needs privileges; choose one above 1023")
-        default: throw TransportError(.localListener, "the port cannot be opened")
-        }
-        guard clinux_listen(fd.number, IOLimits.backlog) == 0 else {
-            throw TransportError(.localListener, "the port is in use; choose another one")
-        }
-        var bound = clinux_address()
-        _ = clinux_local_address(fd.number, &bound)
-        return try StreamListener(fd, loop: loop, localAddress: SocketAddress(bound), path: nil)
-    }
-
-    private static func bindUnix(_ path: String, _ loop: EventLoop) throws(TransportError) -> StreamListener {
-        let fd = FileDescriptor(clinux_unix_socket())
-        var result = -clinux_bind_unix(fd.number, path)
-        if result == EADDRINUSE {
-            let probe = FileDescriptor(clinux_unix_socket())
-            guard clinux_connect_unix(probe.number, path) == -ECONNREFUSED else {
-                throw TransportError(.localListener, "another process serves the control socket")
-            }
-            unlink(path)
-            result = -clinux_bind_unix(fd.number, path)
-        }
-        switch result {
-        case 0: break
-        case ENAMETOOLONG:
-            throw TransportError(.localListener, "the state directory's path is too long for a socket; use a shorter one")
-        default: throw TransportError(.localListener, "the control socket cannot be made in the state directory")
-        }
-        guard clinux_listen(fd.number, IOLimits.backlog) == 0 else {
-            throw TransportError(.localListener, "the control socket cannot be opened")
-        }
-        return try StreamListener(fd, loop: loop, localAddress: nil, path: path)
-    }
-
-    private init(_ fd: consuming FileDescriptor, loop: EventLoop, localAddress: SocketAddress?, path: String?)
-        throws(TransportError)
-    {
-        let number = fd.number
-        self.fd = consume fd
+    /// Listens at `address` and reports to `handler`, which is held weakly.
+    ///
+    /// A Unix socket gets mode 0600; a socket file at which nobody answers is replaced. Throws `.localListener` when
+    /// the address cannot be had, `.limit` when the process is out of descriptors.
+    package init(
+        at address: StreamAddress, loop: EventLoop, handler: any StreamListenerHandler
+    ) throws(TransportError) {
         self.loop = loop
-        self.localAddress = localAddress
-        self.path = path
-        isTCP = path == nil
-        registration = try loop.register(number, .readable, handler: Forwarder(self))
-        pause = LoopTimer(loop: loop) { [unowned self] in self.resume() }
-    }
-
-    /// What the loop holds, so that a listener that nobody holds is closed.
-    private final class Forwarder: ReadinessHandler {
-        weak var listener: StreamListener?
-
-        init(_ listener: StreamListener) {
-            self.listener = listener
+        self.handler = handler
+        let bound: Int32
+        switch address {
+        case .tcp(let target):
+            var raw = clinux_address(target)
+            descriptor = FileDescriptor(owning: clinux_tcp_socket(raw.family == 6))
+            unixPath = nil
+            guard descriptor.isOpen else { throw BindFailure(descriptor.number).transportError }
+            // Without this the port of a listener that has just ended stays taken for a minute.
+            _ = clinux_set_reuse_address(descriptor.number)
+            if raw.family == 6 { _ = clinux_set_v6_only(descriptor.number, !target.ip.isUnspecified) }
+            bound = clinux_bind(descriptor.number, &raw)
+        case .unix(let path):
+            descriptor = FileDescriptor(owning: clinux_unix_socket())
+            unixPath = path
+            guard descriptor.isOpen else { throw BindFailure(descriptor.number).transportError }
+            bound = try Self.bindUnix(descriptor.number, path)
         }
-
-        func ready(_ readiness: Readiness) {
-            listener?.accept()
-        }
+        guard bound == 0 else { throw BindFailure(bound).transportError }
+        let listening = clinux_listen(descriptor.number, Limits.listenBacklog)
+        guard listening == 0 else { throw BindFailure(listening).transportError }
+        var raw = clinux_address.none
+        _ = clinux_local_address(descriptor.number, &raw)
+        localAddress = raw.socketAddress
+        registration = try loop.register(descriptor.number, mode: .level, interest: .readable, handler: self)
     }
 
-    deinit {
-        if let registration, loop.isOnLoop { loop.deregister(registration) }
-    }
-
-    /// Stops listening; a Unix socket's file is removed.
+    /// Stops accepting; waiting connections are reset, the file of a Unix socket is removed. A second call does nothing.
     package func close() {
+        guard descriptor.isOpen else { return }
+        pause?.disarm()
         if let registration { loop.deregister(registration) }
         registration = nil
-        pause = nil
-        guard fd != nil else { return }
-        fd = nil
-        if let path { unlink(path) }
+        if let unixPath { _ = unlink(unixPath) }
+        descriptor.close()
     }
 
-    private func accept() {
-        for _ in 0..<IOLimits.acceptsPerTurn {
-            guard let listening = fd?.number else { return }
-            var peer = clinux_address()
-            let accepted = clinux_accept(listening, &peer)
-            guard accepted >= 0 else {
-                switch -accepted {
-                case EMFILE, ENFILE, ENOBUFS, ENOMEM: suspend()
-                // The client is gone already; the next one may be there.
-                case ECONNABORTED, EPROTO: continue
-                default: break
-                }
-                return
+    private static func bindUnix(_ fd: Int32, _ path: String) throws(TransportError) -> Int32 {
+        let first = clinux_bind_unix(fd, path)
+        if first == -ENAMETOOLONG {
+            throw TransportError(
+                .localListener, "the path of the Unix socket is longer than 107 bytes; choose a shorter one")
+        }
+        if first == -ENOENT || first == -ENOTDIR || first == -EACCES || first == -EROFS {
+            throw TransportError(
+                .localListener, "the directory of the Unix socket is missing or may not be written to")
+        }
+        guard first == -EADDRINUSE else { return first }
+        guard isSocket(path) else {
+            throw TransportError(
+                .localListener, "the path of the Unix socket is taken by another file; remove that file")
+        }
+        let probe = FileDescriptor(owning: clinux_unix_socket())
+        guard probe.isOpen else { throw BindFailure(probe.number).transportError }
+        guard clinux_connect_unix(probe.number, path) == -ECONNREFUSED else {
+            throw TransportError(.localListener, "another program listens on the Unix socket; stop it first")
+        }
+        _ = unlink(path)
+        return clinux_bind_unix(fd, path)
+    }
+
+    private static func isSocket(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+}
+
+extension StreamListener: ReadinessHandler {
+    /// Called by the loop.
+    package func ready(_ events: Readiness) {
+        for _ in 0..<Limits.acceptsPerTurn {
+            guard descriptor.isOpen else { return }
+            var peer = clinux_address.none
+            let fd = clinux_accept(descriptor.number, &peer)
+            if fd >= 0 {
+                deliver(fd, peer)
+                continue
             }
-            guard let socket = try? StreamSocket(accepted: FileDescriptor(accepted), isTCP: isTCP, loop: loop) else {
-                return suspend()
+            switch -fd {
+            case EAGAIN: return
+            case EMFILE, ENFILE, ENOMEM, ENOBUFS: return rest()
+            // The connection broke before it was accepted; the next one may be fine.
+            default: continue
             }
-            handler?.accepted(socket)
         }
     }
 
-    private func suspend() {
-        if let registration { loop.modify(registration, []) }
-        pause?.arm(at: loop.now + IOLimits.acceptPause)
+    private func deliver(_ fd: Int32, _ peer: clinux_address) {
+        // Registering fails only when the system is out of watches: then this connection is closed, the next may pass.
+        guard let socket = try? StreamSocket(accepted: fd, peer: peer.socketAddress, loop: loop) else { return }
+        if let handler { handler.accepted(socket) } else { socket.close() }
+    }
+
+    private func rest() {
+        guard let registration else { return }
+        loop.modify(registration, interest: [])
+        let timer = pause ?? LoopTimer(loop: loop) { [weak self] in self?.resume() }
+        pause = timer
+        timer.arm(at: loop.now + Limits.acceptPause)
+        handler?.acceptingPaused()
     }
 
     private func resume() {
-        if let registration { loop.modify(registration, .readable) }
+        guard let registration else { return }
+        loop.modify(registration, interest: .readable)
     }
 }

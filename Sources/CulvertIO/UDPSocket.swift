@@ -2,180 +2,193 @@ import CLinux
 import CulvertCore
 import Glibc
 
-/// Who is told about a UDP socket, on the loop.
+/// Hears about the readiness of a ``UDPSocket``. Confined to the loop.
 package protocol UDPSocketHandler: AnyObject {
-    /// Datagrams have arrived.
+    /// Datagrams wait; called in every iteration until they are received.
     func socketReadable()
-    /// There is room again after ``UDPSocket/send(_:)`` was blocked.
+    /// A blocked socket takes datagrams again.
     func socketWritable()
 }
 
-/// A UDP socket that receives and sends in batches. Confined to its loop.
+/// An unconnected UDP socket for many peers: receives with GRO, sends with GSO, and tells and sets the local address
+/// and ECN mark (RFC 3168) of each datagram.
+///
+/// Confined to one loop once attached. Link-local IPv6 peers are out of reach: addresses carry no scope.
 package final class UDPSocket {
-    /// What came of sending a batch.
-    package enum SendOutcome {
-        /// All datagrams are with the kernel, or lost; the batch is empty.
-        case done
-        /// The kernel takes no more for now; the rest stays in the batch.
-        case blocked
-    }
-
-    /// The address that the socket is bound to; unspecified when it receives on all addresses.
+    private var descriptor: FileDescriptor
+    private var receiver: ReceiveBuffers
+    private var sender: UDPSender
+    /// The bound address; unspecified addresses stay so, the port is the real one.
     package let localAddress: SocketAddress
-
-    private let fd: FileDescriptor
-    private let receiver: OpaquePointer
-    private let sender: OpaquePointer
-    /// Whether the kernel and the driver cut groups into datagrams; turned off for good when they fail to.
-    private(set) var segments: Bool
-    private weak var handler: (any UDPSocketHandler)?
     private var loop: EventLoop?
-    private var registration: EventLoop.Registration?
+    private var registration: Registration?
+    private weak var handler: (any UDPSocketHandler)?
+    private var isBlocked = false
 
-    /// Binds `address`. `[::]` receives IPv4 too, and becomes 0.0.0.0 on a machine without IPv6. Throws
-    /// `localListener`.
-    package static func bind(_ address: SocketAddress) throws(TransportError) -> UDPSocket {
-        do {
-            return try UDPSocket(binding: address)
-        } catch {
-            guard address.ip == .anyV6, error == Self.noFamily else { throw error }
-            return try UDPSocket(binding: SocketAddress(.anyV4, port: address.port))
+    private struct ReceiveBuffers: ~Copyable {
+        let raw: OpaquePointer
+
+        init?() {
+            guard let raw = clinux_receiver_create(UInt32(Limits.messagesPerReceive), Limits.receiveBytes) else {
+                return nil
+            }
+            self.raw = raw
+        }
+
+        deinit {
+            clinux_receiver_destroy(raw)
         }
     }
 
-    private static let noFamily = TransportError(
-        .localListener, "the UDP address cannot be used on this machine; give another one with --listen")
+    /// Opens a socket at `address`.
+    ///
+    /// `[::]` takes IPv4 too (v4-mapped addresses are reported as IPv4); on a machine without IPv6 it becomes
+    /// `0.0.0.0`. Throws `.localListener` when the address cannot be had, `.limit` when the process is out of
+    /// descriptors or memory.
+    package static func bind(_ address: SocketAddress) throws(TransportError) -> UDPSocket {
+        if address.ip == .anyV6 {
+            do {
+                return try UDPSocket(bindingTo: address)
+            } catch BindFailure.noSuchFamily, BindFailure.noSuchAddress {
+                return try bind(SocketAddress(.anyV4, port: address.port))
+            } catch {
+                throw error.transportError
+            }
+        }
+        do {
+            return try UDPSocket(bindingTo: address)
+        } catch {
+            throw error.transportError
+        }
+    }
 
-    private init(binding address: SocketAddress) throws(TransportError) {
-        let isSix = address.ip.isIPv6
-        let descriptor = clinux_udp_socket(isSix)
-        guard descriptor >= 0 else { throw Self.noFamily }
-        fd = FileDescriptor(descriptor)
-        if isSix { _ = clinux_set_v6_only(descriptor, address.ip != .anyV6) }
-        var wanted = clinux_address(address)
-        switch -clinux_bind(descriptor, &wanted) {
-        case 0: break
-        case EADDRINUSE: throw TransportError(.localListener, "the UDP port is in use; choose another with --listen")
-        case EACCES: throw TransportError(.localListener, "the UDP port needs privileges; choose one above 1023")
-        default: throw Self.noFamily
-        }
-        guard clinux_udp_setup(descriptor, isSix, Int32(IOLimits.datagramBuffer)) == 0 else { throw Self.noFamily }
-        var bound = clinux_address()
-        _ = clinux_local_address(descriptor, &bound)
-        // A dual-stack socket's own address reads back as [::].
-        localAddress = SocketAddress(address.ip, port: bound.port)
-        segments = clinux_udp_can_segment(descriptor)
-        let exhausted = TransportError(.localListener, "no memory for a UDP socket")
-        guard let receiver = clinux_receiver_create(UInt32(IOLimits.receiveMessages), 65_536) else { throw exhausted }
-        guard let sender = clinux_sender_create(UInt32(IOLimits.sendMessages), isSix) else {
-            clinux_receiver_destroy(receiver)
-            throw exhausted
-        }
+    private init(bindingTo address: SocketAddress) throws(BindFailure) {
+        var raw = clinux_address(address)
+        let isIPv6 = raw.family == 6
+        descriptor = FileDescriptor(owning: clinux_udp_socket(isIPv6))
+        guard descriptor.isOpen else { throw BindFailure(descriptor.number) }
+        let fd = descriptor.number
+        guard let receiver = ReceiveBuffers(),
+            let sender = UDPSender(isIPv6: isIPv6, isSegmenting: clinux_udp_can_segment(fd))
+        else { throw .exhausted }
         self.receiver = receiver
         self.sender = sender
+        // Explicit, as the system's default may have been changed.
+        if isIPv6 { _ = clinux_set_v6_only(fd, address.ip != .anyV6) }
+        for result in [
+            clinux_udp_setup(fd, isIPv6, Int32(Limits.socketBufferBytes)), clinux_bind(fd, &raw),
+            clinux_local_address(fd, &raw),
+        ] where result < 0 { throw BindFailure(result) }
+        guard let bound = raw.socketAddress else { throw .refused }
+        localAddress = bound
     }
 
-    deinit {
-        clinux_receiver_destroy(receiver)
-        clinux_sender_destroy(sender)
-    }
+    // MARK: Loop
 
-    /// Has `handler` told about datagrams on `loop`.
+    /// Starts reporting to `handler`, which is held weakly. The loop keeps the socket until ``close()``.
+    /// Throws as ``EventLoop/register(_:mode:interest:handler:)`` does.
     package func attach(to loop: EventLoop, handler: any UDPSocketHandler) throws(TransportError) {
-        self.handler = handler
+        registration = try loop.register(descriptor.number, mode: .level, interest: .readable, handler: self)
         self.loop = loop
-        registration = try loop.register(fd.number, .readable, handler: self)
+        self.handler = handler
     }
 
-    /// Deregisters; the descriptor is closed with the object.
+    /// Ends reporting and closes the socket; a second call does nothing.
     package func close() {
         if let registration { loop?.deregister(registration) }
         registration = nil
-        handler = nil
+        loop = nil
+        descriptor.close()
     }
 
-    /// Calls `body` with datagrams that have arrived, from at most `budget` system calls. The bytes are valid during
-    /// the call.
+    // MARK: Datagrams
+
+    /// Receives until nothing waits or at least `budget` datagrams came; how many came.
+    ///
+    /// Calls `body` for each datagram, in order: its bytes (void after the call, may be changed in place), the local
+    /// address it was sent to, its sender and its ECN codepoint. `body` must not call this method.
+    @discardableResult
     package func receive(
         budget: Int,
         _ body: (
             _ datagram: UnsafeMutableRawBufferPointer, _ local: SocketAddress, _ remote: SocketAddress, _ ecn: UInt8
         ) -> Void
-    ) {
-        for _ in 0..<budget {
-            let count = Int(clinux_receiver_receive(receiver, fd.number))
-            // Errors are those of earlier datagrams (ICMP) or mean that there is nothing.
-            guard count > 0 else { return }
-            for index in 0..<count { split(UInt32(index), body) }
-            guard count == IOLimits.receiveMessages else { return }
-        }
-    }
-
-    private func split(
-        _ index: UInt32,
-        _ body: (UnsafeMutableRawBufferPointer, SocketAddress, SocketAddress, UInt8) -> Void
-    ) {
-        var message = clinux_received()
-        guard clinux_receiver_message(receiver, index, &message), let remote = SocketAddress(message.remote),
-            let bytes = message.bytes, message.count > 0
-        else { return }
-        let local = SocketAddress(SocketAddress(message.local)?.ip ?? localAddress.ip, port: localAddress.port)
-        var offset = 0
-        while offset < message.count {
-            let length = min(message.segment, message.count - offset)
-            body(UnsafeMutableRawBufferPointer(start: bytes + offset, count: length), local, remote, message.ecn)
-            offset += length
-        }
-    }
-
-    /// Sends the batch with as few system calls as possible. Datagrams that the network refuses (no route, too large)
-    /// are dropped, as the network itself might.
-    package func send(_ batch: DatagramBatch) -> SendOutcome {
-        while !batch.isEmpty {
-            if !segments { while let first = batch.groups.first, first.segments > 1 { batch.splitFirstGroup() } }
-            let count = prepare(batch)
-            let result = Int(clinux_sender_send(sender, fd.number, UInt32(count)))
-            if result > 0 {
-                batch.removeFirstGroups(result)
+    ) -> Int {
+        var received = 0
+        var failures = 0
+        while descriptor.isOpen, received < budget, failures < Limits.receiveFailuresPerTurn {
+            let messages = clinux_receiver_receive(receiver.raw, descriptor.number)
+            if messages == -EAGAIN { break }
+            if messages < 0 {
+                // An ICMP error for an earlier datagram, reported once; datagrams may wait behind it.
+                failures += 1
                 continue
             }
-            switch Int32(-result) {
-            case EAGAIN, ENOBUFS:
-                if let registration { loop?.modify(registration, [.readable, .writable]) }
-                return .blocked
-            // The driver cannot checksum or cut such a group: never again on this socket.
-            case EIO, EINVAL, EMSGSIZE:
-                if batch.groups[0].segments > 1 { segments = false } else { batch.removeFirstGroups(1) }
-            default: batch.removeFirstGroups(1)
-            }
+            for index in 0..<UInt32(messages) { received += deliver(index, body) }
+            if messages < Limits.messagesPerReceive { break }
         }
-        batch.removeAll()
-        return .done
+        return received
     }
 
-    private func prepare(_ batch: DatagramBatch) -> Int {
-        var index = 0
-        for group in batch.groups.prefix(IOLimits.sendMessages) {
-            guard segments || group.segments == 1 else { break }
-            var local = group.local.map { clinux_address($0) } ?? .none
-            if group.local?.ip.isUnspecified == true { local = .none }
-            var remote = clinux_address(group.remote)
-            clinux_sender_set(
-                sender, UInt32(index), batch.bytes(of: group), group.count, group.segments > 1 ? group.segment : 0,
-                &local, &remote, group.ecn)
-            index += 1
+    private func deliver(
+        _ index: UInt32,
+        _ body: (UnsafeMutableRawBufferPointer, SocketAddress, SocketAddress, UInt8) -> Void
+    ) -> Int {
+        var message = clinux_received()
+        guard clinux_receiver_message(receiver.raw, index, &message), message.count > 0,
+            let remote = message.remote.socketAddress
+        else { return 0 }
+        message.local.port = localAddress.port
+        let local = message.local.socketAddress ?? localAddress
+        let bytes = UnsafeMutableRawBufferPointer(start: message.bytes, count: message.count)
+        var offset = 0
+        var count = 0
+        while offset < bytes.count {
+            let end = min(offset + message.segment, bytes.count)
+            body(UnsafeMutableRawBufferPointer(rebasing: bytes[offset..<end]), local, remote, message.ecn)
+            offset = end
+            count += 1
         }
-        return index
+        return count
     }
+
+    /// Sends the datagrams of `batch` in order and removes what the kernel took.
+    ///
+    /// Datagrams that cannot be sent (too large for the route, no route) are dropped: to QUIC that is loss. When the
+    /// kernel or the device refuses segmentation, the datagrams go one by one from then on.
+    package func send(_ batch: DatagramBatch) -> SendOutcome {
+        guard descriptor.isOpen else {
+            batch.removeAll()
+            return .done
+        }
+        let outcome = sender.send(batch, on: descriptor.number)
+        if outcome == .blocked, !isBlocked, let registration {
+            isBlocked = true
+            loop?.modify(registration, interest: [.readable, .writable])
+        }
+        return outcome
+    }
+
+    /// Whether the kernel cuts groups of datagrams; false once it refused. Setting it to false is for machines whose
+    /// devices misbehave, and for tests.
+    package var isSegmenting: Bool {
+        get { sender.isSegmenting }
+        set { sender.isSegmenting = newValue }
+    }
+
+    /// The number for tests that set socket options.
+    var descriptorNumber: Int32 { descriptor.number }
 }
 
 extension UDPSocket: ReadinessHandler {
-    /// Passes readiness on.
-    package func ready(_ readiness: Readiness) {
-        if readiness.contains(.writable) {
-            if let registration { loop?.modify(registration, .readable) }
+    /// Called by the loop.
+    package func ready(_ events: Readiness) {
+        if isBlocked, events.contains(.writable), let registration {
+            isBlocked = false
+            loop?.modify(registration, interest: .readable)
             handler?.socketWritable()
         }
-        if !readiness.isDisjoint(with: [.readable, .failed]) { handler?.socketReadable() }
+        // A pending error makes the socket readable too: receiving takes it away.
+        if events.contains(.readable) || events.contains(.error) { handler?.socketReadable() }
     }
 }

@@ -9,8 +9,8 @@ package enum UnixExchange {
     package static func exchange(_ request: [UInt8], path: String, answerLimit: Int, timeLimit: Duration)
         throws(TransportError) -> [UInt8]
     {
-        let fd = FileDescriptor(clinux_unix_socket())
-        guard fd.number >= 0, clinux_connect_unix(fd.number, path) == 0 else {
+        let fd = FileDescriptor(owning: clinux_unix_socket())
+        guard fd.isOpen, clinux_connect_unix(fd.number, path) == 0 else {
             throw TransportError(.unavailable, "no host runs with this state directory; start one with culvert host")
         }
         let deadline = SystemClock.monotonic() + timeLimit

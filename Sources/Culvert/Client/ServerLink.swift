@@ -35,7 +35,7 @@ final class ServerLink {
         self.server = server
         self.driver = driver
         self.notify = notify
-        timer = LoopTimer(loop: driver.loop) { [unowned self] in self.dial() }
+        timer = LoopTimer(loop: driver.loop) { [weak self] in self?.dial() }
     }
 
     /// Dials for the first time; the completion gets nil, or why there is no connection. Only after a success does the

@@ -16,7 +16,7 @@ public struct ServerStore: Sendable {
     /// All paired servers, by name. Throws `state` when a file cannot be read or is damaged.
     public func list() throws(TransportError) -> [PairedServer] {
         var servers: [PairedServer] = []
-        for name in StateFile.list(directory) where name.hasSuffix(".json") {
+        for name in StateFile.names(in: directory) where name.hasSuffix(".json") {
             if let server = try read(directory + "/" + name) { servers.append(server) }
         }
         return servers.sorted { $0.name < $1.name }
@@ -30,15 +30,16 @@ public struct ServerStore: Sendable {
     /// Forgets the server called `name`; false when there is none. The host still knows this device. Throws `state`.
     public func remove(named name: String) throws(TransportError) -> Bool {
         guard let server = try server(named: name) else { return false }
-        return try StateFile.remove(file(of: server.nodeID))
+        try StateFile.remove(file(of: server.nodeID))
+        return true
     }
 
     /// Makes sure that a server can be added. Throws `state`.
     func prepare() throws(TransportError) {
-        try StateFile.prepareDirectory(directory)
+        try StateFile.makeDirectory(directory)
         let probe = directory + "/.probe"
-        try StateFile.write(probe, [UInt8](repeating: 0, count: Self.typicalFile))
-        _ = try StateFile.remove(probe)
+        try StateFile.writeAtomically(probe, [UInt8](repeating: 0, count: Self.typicalFile))
+        try StateFile.remove(probe)
     }
 
     /// Remembers the server of a redeemed invite, under `name`, its own name, or one made of it that is free. A server
@@ -57,12 +58,12 @@ public struct ServerStore: Sendable {
         guard let json = try? encoder.encode(PairedServerFile(server)) else {
             throw TransportError(.state, "the server could not be written down")
         }
-        try StateFile.write(file(of: nodeID), Array(json) + [UInt8(ascii: "\n")])
+        try StateFile.writeAtomically(file(of: nodeID), Array(json) + [UInt8(ascii: "\n")])
         return server
     }
 
     private func read(_ path: String) throws(TransportError) -> PairedServer? {
-        guard let bytes = try StateFile.read(path, limit: Self.maximumFile) else { return nil }
+        guard let bytes = try StateFile.read(path, maxBytes: Self.maximumFile) else { return nil }
         let decoder = JSONDecoder()
         struct Version: Decodable { var v: Int }
         if let version = try? decoder.decode(Version.self, from: Data(bytes)).v, version > PairedServerFile.version {

@@ -11,7 +11,7 @@ final class ControlServer {
     fileprivate let answer: Answer
     fileprivate let loop: EventLoop
     fileprivate let pool = ChunkPool()
-    private let listener: StreamListener
+    private var listener: StreamListener?
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
 
     /// Requests served at a time; the owner's tools make one each.
@@ -21,13 +21,12 @@ final class ControlServer {
     init(path: String, loop: EventLoop, answer: @escaping Answer) throws(TransportError) {
         self.answer = answer
         self.loop = loop
-        listener = try StreamListener.bind(.unix(path), loop: loop)
-        listener.handler = self
+        listener = try StreamListener(at: .unix(path), loop: loop, handler: self)
     }
 
     /// Stops serving and removes the socket.
     func close() {
-        listener.close()
+        listener?.close()
         for connection in Array(connections.values) { connection.close() }
     }
 
@@ -43,6 +42,8 @@ extension ControlServer: StreamListenerHandler {
         connections[ObjectIdentifier(connection)] = connection
         connection.start()
     }
+
+    func acceptingPaused() {}
 }
 
 /// One request to the control socket and its answer.
@@ -70,7 +71,7 @@ private final class ControlConnection {
 
     func start() {
         socket.handler = self
-        let timer = LoopTimer(loop: server.loop) { [unowned self] in self.close() }
+        let timer = LoopTimer(loop: server.loop) { [weak self] in self?.close() }
         self.timer = timer
         timer.arm(at: server.loop.now + Self.timeLimit)
         read()

@@ -29,10 +29,10 @@ public struct StateDirectory: Hashable, Sendable {
 
     /// The node's key; made on first use. Two processes that make it at once end up with the same one. Throws `state`.
     func identity() throws(TransportError) -> SecretKey {
-        try StateFile.prepareDirectory(path)
+        try StateFile.makeDirectory(path)
         if let key = try readIdentity() { return key }
         let fresh = SecretKey.generate()
-        if try StateFile.create(identityFile, Array((Hex.encode(fresh.seed) + "\n").utf8)) { return fresh }
+        if try StateFile.createAtomically(identityFile, Array((Hex.encode(fresh.seed) + "\n").utf8)) { return fresh }
         guard let key = try readIdentity() else {
             throw TransportError(.state, "the identity key has disappeared while it was made; try again")
         }
@@ -40,7 +40,7 @@ public struct StateDirectory: Hashable, Sendable {
     }
 
     private func readIdentity() throws(TransportError) -> SecretKey? {
-        guard let bytes = try StateFile.read(identityFile, limit: 256) else { return nil }
+        guard let bytes = try StateFile.read(identityFile, maxBytes: 256) else { return nil }
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.hasSuffix("\n"), let key = SecretKey(text.dropLast()) else {
             throw TransportError(
@@ -50,11 +50,7 @@ public struct StateDirectory: Hashable, Sendable {
     }
 
     /// Makes sure that one host at a time runs with this directory. Throws `state` when another does.
-    func lockHost() throws(TransportError) -> StateLock {
-        guard let lock = try StateLock(path + "/host.lock") else {
-            throw TransportError(
-                .state, "another host runs with this state directory; stop it or choose another --state-dir")
-        }
-        return lock
+    func lockHost() throws(TransportError) -> LockFile {
+        try LockFile(path + "/host.lock")
     }
 }

@@ -102,14 +102,13 @@ extension QUICConnection {
     private func writePacket(into space: UnsafeMutableRawBufferPointer, _ information: inout ngtcp2_pkt_info) -> Int {
         while let stream = sendOrder.first, ngtcp2_conn_get_max_data_left(handle) > 0 || stream.onlyFinishes {
             var accepted: ngtcp2_ssize = -1
-            let (length, isEnd) = stream.sendQueue.withVectors(
-                from: stream.sentCount, maxBytes: space.count, maxVectors: 8
-            ) { vectors, bytes in
-                let isEnd = stream.finishes(at: stream.sentCount + bytes)
-                let flags = NGTCP2_WRITE_STREAM_FLAG_MORE | (isEnd ? NGTCP2_WRITE_STREAM_FLAG_FIN : 0)
-                let length = write(stream.id, vectors, flags, into: space, &information, &accepted)
-                return (length, isEnd && accepted == bytes)
-            }
+            // A datagram never spans more than a few chunks, so all of `bytes` are offered.
+            let bytes = min(space.count, stream.sendQueue.count - stream.sentCount)
+            let vectors = stream.sendQueue.vectors(from: stream.sentCount, maxBytes: bytes, maxVectors: 8)
+            let offersEnd = stream.finishes(at: stream.sentCount + bytes)
+            let flags = NGTCP2_WRITE_STREAM_FLAG_MORE | (offersEnd ? NGTCP2_WRITE_STREAM_FLAG_FIN : 0)
+            let length = write(stream.id, vectors, flags, into: space, &information, &accepted)
+            let isEnd = offersEnd && accepted == bytes
             switch length {
             case Int(NGTCP2_ERR_STREAM_DATA_BLOCKED), Int(NGTCP2_ERR_STREAM_NOT_FOUND):
                 sendOrder.removeFirst()

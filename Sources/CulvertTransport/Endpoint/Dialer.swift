@@ -37,7 +37,7 @@ package final class Dialer {
 
     /// Begins.
     package func start() {
-        stagger = LoopTimer(loop: driver.loop) { [unowned self] in self.attemptNext() }
+        stagger = LoopTimer(loop: driver.loop) { [weak self] in self?.attemptNext() }
         attemptNext()
     }
 

@@ -24,11 +24,14 @@ package final class EndpointDriver {
         self.endpoint = endpoint
         self.loop = loop
         socket = try UDPSocket.bind(address)
-        timer = LoopTimer(loop: loop) { [unowned self] in
+        timer = LoopTimer(loop: loop) { [weak self] in
+            guard let self else { return }
             self.endpoint.expire(now: self.loop.now)
             self.loop.flushLater(self)
         }
-        endpoint.wantsAttention = { [unowned self] in self.loop.flushLater(self) }
+        endpoint.wantsAttention = { [weak self] in
+            if let self { self.loop.flushLater(self) }
+        }
         try socket.attach(to: loop, handler: self)
     }
 
@@ -82,8 +85,8 @@ extension EndpointDriver: UDPSocketHandler {
         loop.flushLater(self)
     }
 
-    /// Receive calls before other sockets get their turn.
-    private static let receiveBudget = 4
+    /// Datagrams received before other sockets get their turn.
+    private static let receiveBudget = 1024
     /// Batches sent before other sockets get their turn.
     private static let sendBudget = 8
 }

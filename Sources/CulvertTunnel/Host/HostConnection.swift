@@ -64,7 +64,7 @@ final class HostConnection {
     }
 
     private func limitStay() {
-        let timer = LoopTimer(loop: adapter.loop) { [unowned self] in self.connection.close(.refused) }
+        let timer = LoopTimer(loop: adapter.loop) { [weak self] in self?.connection.close(.refused) }
         stay = timer
         timer.arm(at: adapter.loop.now + TunnelLimits.strangerTime)
     }

@@ -27,7 +27,7 @@ final class HostStream {
         self.connection = connection
         self.loop = loop
         request = ByteQueue(pool: pool)
-        let timer = LoopTimer(loop: loop) { [unowned self] in self.refuse(.prefaceTimeout) }
+        let timer = LoopTimer(loop: loop) { [weak self] in self?.refuse(.prefaceTimeout) }
         self.timer = timer
         timer.arm(at: loop.now + TunnelLimits.prefaceTime)
     }
@@ -58,7 +58,10 @@ final class HostStream {
     }
 
     private func targetAnswered(_ socket: StreamSocket?) {
-        guard case .connecting = state else { return }
+        guard case .connecting = state else {
+            socket?.close()
+            return
+        }
         guard let socket else {
             connection.targetFailed()
             return refuse(.targetUnreachable)

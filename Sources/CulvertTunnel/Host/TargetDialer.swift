@@ -18,7 +18,7 @@ final class TargetDialer {
     }
 
     func start() {
-        let timer = LoopTimer(loop: loop) { [unowned self] in self.complete(nil) }
+        let timer = LoopTimer(loop: loop) { [weak self] in self?.complete(nil) }
         self.timer = timer
         timer.arm(at: loop.now + TunnelLimits.targetTime)
         tryNext()

@@ -19,7 +19,7 @@ package final class PairingExchange {
         self.connection = connection
         self.completion = completion
         client = PairingClient(request)
-        let timer = LoopTimer(loop: loop) { [unowned self] in self.complete(.failure(self.client.lost)) }
+        let timer = LoopTimer(loop: loop) { [weak self] in self?.giveUp() }
         self.timer = timer
         timer.arm(at: loop.now + TunnelLimits.pairingTime)
     }
@@ -27,7 +27,7 @@ package final class PairingExchange {
     /// Sends the request.
     package func start() {
         connection.handler = self
-        guard let stream = connection.openStream() else { return complete(.failure(client.lost)) }
+        guard let stream = connection.openStream() else { return giveUp() }
         stream.handler = self
         do {
             guard let request = try client.takeRequest() else { return }
@@ -36,6 +36,10 @@ package final class PairingExchange {
         } catch {
             complete(.failure(error))
         }
+    }
+
+    private func giveUp() {
+        complete(.failure(client.lost))
     }
 
     private func complete(_ result: Result<PairingGrant, TransportError>) {
@@ -54,7 +58,7 @@ extension PairingExchange: StreamHandler {
         stream.consume(bytes.count)
         do {
             if case .paired(let grant) = try client.receive(bytes) { return complete(.success(grant)) }
-            if isEnd { complete(.failure(client.lost)) }
+            if isEnd { giveUp() }
         } catch {
             complete(.failure(error))
         }
@@ -65,7 +69,7 @@ extension PairingExchange: StreamHandler {
 
     /// The answer is lost.
     package func stream(_ stream: QUICStream, resetBy code: StreamErrorCode) {
-        complete(.failure(client.lost))
+        giveUp()
     }
 
     /// The answer may still come.
@@ -73,14 +77,14 @@ extension PairingExchange: StreamHandler {
 
     /// The answer is lost, if it has not come.
     package func streamClosed(_ stream: QUICStream) {
-        complete(.failure(client.lost))
+        giveUp()
     }
 }
 
 extension PairingExchange: ConnectionHandler {
     /// The answer is lost, if it has not come.
     package func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd) {
-        complete(.failure(client.lost))
+        giveUp()
     }
 
     /// The connection was established before.

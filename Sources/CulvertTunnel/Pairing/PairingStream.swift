@@ -12,9 +12,13 @@ final class PairingStream {
     init(_ stream: QUICStream, loop: EventLoop, decide: @escaping (PairingRequest) -> PairingDecision) {
         self.stream = stream
         self.decide = decide
-        let timer = LoopTimer(loop: loop) { [unowned self] in self.act(self.server.expired()) }
+        let timer = LoopTimer(loop: loop) { [weak self] in self?.timeIsUp() }
         self.timer = timer
         timer.arm(at: loop.now + TunnelLimits.pairingTime)
+    }
+
+    private func timeIsUp() {
+        act(server.expired())
     }
 
     private func act(_ action: PairingServer.Action) {

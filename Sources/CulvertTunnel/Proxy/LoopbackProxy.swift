@@ -44,7 +44,7 @@ package final class LoopbackProxy {
     let preface: [UInt8]
     let ownUser = getuid()
 
-    private let listener: StreamListener
+    private var listener: StreamListener?
     private var connections: [ObjectIdentifier: ProxyConnection] = [:]
     /// Admitted connections that wait for a stream, oldest first.
     private var waiting: [ProxyConnection] = []
@@ -56,12 +56,12 @@ package final class LoopbackProxy {
         self.loop = loop
         self.pool = pool
         preface = try TunnelPreface(deviceToken: configuration.deviceToken).encoded()
-        listener = try StreamListener.bind(.tcp(SocketAddress(.loopbackV4, port: configuration.port)), loop: loop)
-        listener.handler = self
+        let address = SocketAddress(.loopbackV4, port: configuration.port)
+        listener = try StreamListener(at: .tcp(address), loop: loop, handler: self)
     }
 
     /// The port that clients connect to.
-    package var port: UInt16 { listener.localAddress?.port ?? 0 }
+    package var port: UInt16 { listener?.localAddress?.port ?? 0 }
 
     /// How many local connections there are.
     package var connectionCount: Int { connections.count }
@@ -77,14 +77,14 @@ package final class LoopbackProxy {
 
     /// Stops accepting; calls `whenDrained` once when the last local connection is over, perhaps at once.
     package func stopAccepting(whenDrained: @escaping () -> Void) {
-        listener.close()
+        listener?.close()
         guard !connections.isEmpty else { return whenDrained() }
         onDrained = whenDrained
     }
 
     /// Resets all local connections.
     package func close() {
-        listener.close()
+        listener?.close()
         for connection in Array(connections.values) { connection.abort() }
     }
 
@@ -118,4 +118,7 @@ extension LoopbackProxy: StreamListenerHandler {
         connections[ObjectIdentifier(connection)] = connection
         connection.start(isOverLimit: connections.count > configuration.maximumConnections)
     }
+
+    /// Waiting clients are served as soon as descriptors are free.
+    package func acceptingPaused() {}
 }

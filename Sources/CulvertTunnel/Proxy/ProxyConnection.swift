@@ -38,7 +38,7 @@ final class ProxyConnection {
 
     func start(isOverLimit: Bool) {
         socket.handler = self
-        let timer = LoopTimer(loop: proxy.loop) { [unowned self] in self.timeIsUp() }
+        let timer = LoopTimer(loop: proxy.loop) { [weak self] in self?.timeIsUp() }
         self.timer = timer
         if isOverLimit {
             refuse(.limit)
@@ -55,11 +55,7 @@ final class ProxyConnection {
         timer?.disarm()
         timer = nil
         proxy.preface.withUnsafeBytes { stream.sendQueue.append($0) }
-        received.withVectors(from: 0, maxBytes: received.count, maxVectors: .max) { vectors, _ in
-            for vector in vectors {
-                stream.sendQueue.append(UnsafeRawBufferPointer(start: vector.iov_base, count: vector.iov_len))
-            }
-        }
+        received.bytes(from: 0, count: received.count).withUnsafeBytes { stream.sendQueue.append($0) }
         received.removeAll()
         stream.flush()
         let pump = TunnelPump(
@@ -83,10 +79,7 @@ final class ProxyConnection {
             let known = received.count
             switch socket.read(into: received, limit: TunnelLimits.headRead) {
             case .bytes(let count):
-                let bytes = received.withVectors(from: known, maxBytes: count, maxVectors: .max) { vectors, _ in
-                    vectors.flatMap { Array(UnsafeRawBufferPointer(start: $0.iov_base, count: $0.iov_len)) }
-                }
-                act(gate.receive(bytes, at: proxy.loop.now))
+                act(gate.receive(received.bytes(from: known, count: count), at: proxy.loop.now))
             case .wouldBlock: return
             case .end: act(gate.ended())
             case .failed: abort()

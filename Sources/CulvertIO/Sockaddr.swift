@@ -1,31 +1,7 @@
-import CLinux
 import CulvertCore
 import Glibc
 
-extension clinux_address {
-    init(_ address: SocketAddress) {
-        self.init()
-        port = address.port
-        switch address.ip {
-        case .v4(let bits): (family, low) = (4, UInt64(bits))
-        case .v6(let high, let low): (family, self.high, self.low) = (6, high, low)
-        }
-    }
-
-    /// No address.
-    static let none = clinux_address()
-}
-
 extension SocketAddress {
-    /// The address that C gave; nil when it gave none.
-    init?(_ address: clinux_address) {
-        switch address.family {
-        case 4: self.init(.v4(UInt32(truncatingIfNeeded: address.low)), port: address.port)
-        case 6: self.init(.v6(address.high, address.low), port: address.port)
-        default: return nil
-        }
-    }
-
     /// Reads a `sockaddr`; nil for other families than IPv4 and IPv6.
     package init?(loading pointer: UnsafeRawPointer?) {
         guard let pointer else { return nil }
