@@ -39,6 +39,10 @@ let package = Package(
             dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CulvertTunnel"]),
         .executableTarget(name: "CulvertCLI", dependencies: ["Culvert", "CulvertCore", "CLinux", "CQRencode"]),
 
+        .executableTarget(
+            name: "culvert-probe",
+            dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport"], path: "Tests/Probe"),
+
         .testTarget(name: "CulvertCoreTests", dependencies: ["CulvertCore"]),
         .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
         .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
