@@ -63,8 +63,13 @@ install_python_packages() {
     cp "$pins" "$venv/installed.txt"
 }
 
-# Builds the release products; sets $bin to the directory that holds them.
+# Builds the release products; sets $bin to the directory that holds them. With CULVERT_BIN the products there are
+# used as they are.
 build_release() {
+    if [ -n "${CULVERT_BIN:-}" ]; then
+        bin=$CULVERT_BIN
+        return
+    fi
     say "building (swift build -c release)"
     swift build --package-path "$root" -c release || die "the build failed"
     bin=$(swift build --package-path "$root" -c release --show-bin-path)
