@@ -223,6 +223,12 @@ class Origin:
             await exchange.answer(b"at last\n")
         return False
 
+    async def on_open(self, exchange, argument):
+        """/open/NAME: opens the gate, for pages that do it themselves."""
+        self._gate(argument).set()
+        await exchange.answer(b"open\n")
+        return True
+
     async def on_chunked(self, exchange, _):
         """Three chunks and a trailer field."""
         await exchange.head("200 OK", "Transfer-Encoding: chunked", "Trailer: X-Checksum")
@@ -303,12 +309,10 @@ class Origin:
                     await exchange.send(data)
                 else:
                     exchange.writer.write_eof()
-            if protocol.close_expected() and opened and not protocol.data_to_send():
-                self.ends[exchange.request.path] = (protocol.close_code, protocol.close_reason)
+            if protocol.close_rcvd:
+                self.ends[exchange.request.path] = (protocol.close_rcvd.code, protocol.close_rcvd.reason)
             data = await exchange.reader.read(65536)
             if not data:
-                protocol.receive_eof()
-                self.ends.setdefault(exchange.request.path, (protocol.close_code, protocol.close_reason))
                 return False
             protocol.receive_data(data)
 
