@@ -45,6 +45,7 @@ let package = Package(
 
         .testTarget(name: "CulvertCoreTests", dependencies: ["CulvertCore"]),
         .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
+        .testTarget(name: "CulvertIOTests", dependencies: ["CulvertIO", "CLinux"]),
         .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),

@@ -10,7 +10,6 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,37 +72,17 @@ int clinux_eventfd_signal(int fd) {
     return write(fd, &one, sizeof one) < 0 ? -errno : 0;
 }
 
-static void fill(sigset_t *set, const int *signals, int count) {
-    sigemptyset(set);
-    for (int index = 0; index < count; index++) sigaddset(set, signals[index]);
-}
-
 void clinux_thread_setup(const char *name) {
     char short_name[16] = {0};
     strncpy(short_name, name, sizeof short_name - 1);
     pthread_setname_np(pthread_self(), short_name);
-    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-    clinux_block_signals(signals, 4);
-}
-
-int clinux_block_signals(const int *signals, int count) {
-    sigset_t set;
-    fill(&set, signals, count);
-    return -pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
-
-int clinux_signalfd(const int *signals, int count) {
-    sigset_t set;
-    fill(&set, signals, count);
-    int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-int clinux_signalfd_read(int fd) {
-    struct signalfd_siginfo info;
-    ssize_t count = TEMP_FAILURE_RETRY(read(fd, &info, sizeof info));
-    if (count < 0) return -errno;
-    return count == sizeof info ? (int)info.ssi_signo : -EIO;
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
 }
 
 void clinux_random(void *bytes, size_t count) {

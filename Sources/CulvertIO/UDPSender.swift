@@ -64,28 +64,30 @@ struct UDPSender: ~Copyable {
 
     /// Sends the datagrams of the first group one by one after the kernel refused the whole.
     ///
-    /// If one of them passes, it was the segmentation that was refused, and it is turned off. If none does, they are
-    /// too large for this path or have a bad address, which says nothing about other groups.
+    /// If one of full size passes, it was the segmentation that was refused, and it is turned off. If none does, they
+    /// are too large for this path or have a bad address, which says nothing about other groups.
     private mutating func sendSingly(_ batch: DatagramBatch, on descriptor: Int32) -> SendOutcome {
-        let group = batch.pending.lowerBound
-        var left = batch.group(group).count
+        let index = batch.pending.lowerBound
+        let segment = batch.group(index).segment
+        var left = batch.group(index).count
         while left > 0 {
-            let count = prepare(batch, isSegmenting: false, groups: group..<group + 1)
-            let sent = clinux_sender_send(messages, descriptor, UInt32(count))
-            switch -sent {
+            let count = prepare(batch, isSegmenting: false, groups: index..<index + 1)
+            let sent = Int(clinux_sender_send(messages, descriptor, UInt32(count)))
+            var gone = 1
+            switch Int32(-sent) {
             case ...0:
-                isSegmenting = false
-                for index in 0..<Int(sent) {
-                    left -= sizes[index]
-                    batch.dropFirst(sizes[index])
-                }
+                gone = sent
+                if sizes[0] == segment { isSegmenting = false }
             case EAGAIN, ENOBUFS:
                 return .blocked
             case ECONNREFUSED:
-                continue
+                gone = 0
             default:
-                left -= sizes[0]
-                batch.dropFirst(sizes[0])
+                break
+            }
+            for message in 0..<gone {
+                left -= sizes[message]
+                batch.dropFirst(sizes[message])
             }
         }
         return .done

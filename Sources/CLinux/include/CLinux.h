@@ -49,13 +49,6 @@ int clinux_eventfd_signal(int fd);
 // Names the calling thread (15 characters at most) and blocks the signals that the process handles elsewhere.
 void clinux_thread_setup(const char *name);
 
-// Signals ------------------------------------------------------------------------------------------------------------
-
-int clinux_block_signals(const int *signals, int count);
-int clinux_signalfd(const int *signals, int count);
-// The number of the next pending signal.
-int clinux_signalfd_read(int fd);
-
 // Sockets; all non-blocking and close-on-exec ------------------------------------------------------------------------
 
 int clinux_udp_socket(bool six);
