@@ -37,14 +37,17 @@ let package = Package(
         .target(
             name: "Culvert",
             dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CulvertTunnel"]),
-        .executableTarget(name: "CulvertCLI", dependencies: ["Culvert", "CLinux", "CQRencode"]),
+        .executableTarget(name: "CulvertCLI", dependencies: ["Culvert", "CulvertCore", "CLinux", "CQRencode"]),
+
+        .executableTarget(
+            name: "culvert-probe",
+            dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport"], path: "Tests/Probe"),
 
         .testTarget(name: "CulvertCoreTests", dependencies: ["CulvertCore"]),
         .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
-        .testTarget(name: "CulvertIOTests", dependencies: ["CulvertIO"]),
         .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
-        .testTarget(name: "CulvertTests", dependencies: ["Culvert"]),
+        .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
     ],
     swiftLanguageModes: [.v6]
 )

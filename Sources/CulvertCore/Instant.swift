@@ -69,14 +69,21 @@ public struct UnixTime: Comparable, Hashable, Sendable, Codable {
         earlier.seconds < later.seconds
     }
 
-    /// The date `duration` later, in whole seconds.
+    /// The date `duration` later, in whole seconds; saturates at what 64 bits hold.
     public static func + (date: UnixTime, duration: Duration) -> UnixTime {
-        UnixTime(seconds: date.seconds + duration.components.seconds)
+        UnixTime(seconds: saturated(date.seconds.addingReportingOverflow(duration.components.seconds), date < epoch))
     }
 
-    /// The time from `earlier` to `later`.
+    /// The time from `earlier` to `later`; saturates at what 64 bits hold.
     public static func - (later: UnixTime, earlier: UnixTime) -> Duration {
-        .seconds(later.seconds - earlier.seconds)
+        .seconds(saturated(later.seconds.subtractingReportingOverflow(earlier.seconds), later < epoch))
+    }
+
+    private static let epoch = UnixTime(seconds: 0)
+
+    /// The result, or the end of the range beyond which it lies; a sum overflows on the side of its first operand.
+    private static func saturated(_ result: (partialValue: Int64, overflow: Bool), _ isNegative: Bool) -> Int64 {
+        result.overflow ? (isNegative ? .min : .max) : result.partialValue
     }
 
     /// Encodes as a bare number of seconds.

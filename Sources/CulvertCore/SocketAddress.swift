@@ -18,6 +18,8 @@ public enum IPAddress: Hashable, Sendable {
 
     /// Parses the textual forms of RFC 791 dotted quads and RFC 4291 section 2.2; no brackets, no zone.
     public init?(_ text: String) {
+        // C would end the text at a NUL and see another address than we do.
+        guard !text.utf8.contains(0) else { return nil }
         var four = in_addr()
         if inet_pton(AF_INET, text, &four) == 1 {
             self = .v4(UInt32(bigEndian: four.s_addr))
@@ -36,6 +38,11 @@ public enum IPAddress: Hashable, Sendable {
     public var unmapped: IPAddress {
         if case .v6(0, let low) = self, low >> 32 == 0xffff { return .v4(UInt32(truncatingIfNeeded: low)) }
         return self
+    }
+
+    /// Whether it is an IPv6 address; v4-mapped ones are.
+    public var isIPv6: Bool {
+        if case .v6 = self { true } else { false }
     }
 
     /// Whether packets to the address stay on this machine: 127.0.0.0/8 and ::1.

@@ -1,0 +1,152 @@
+import CulvertCore
+import CulvertIO
+import CulvertIdentity
+import CulvertTransport
+import CulvertTunnel
+
+/// What an endpoint needs.
+public struct EndpointConfiguration: Sendable {
+    /// Where the identity and the paired servers are kept.
+    public var stateDirectory: StateDirectory
+
+    /// An endpoint with its state in `stateDirectory`.
+    public init(stateDirectory: StateDirectory) {
+        self.stateDirectory = stateDirectory
+    }
+}
+
+/// The client's endpoint: one identity, one UDP socket and one event loop for all paired servers.
+public actor EndpointManager {
+    /// Names one of the manager's connections.
+    struct ConnectionKey: Hashable, Sendable {
+        fileprivate let number: Int
+    }
+
+    private struct Connection {
+        let link: ServerLink
+        let proxy: LoopbackProxy
+        let events: AsyncStream<ServerEvent>.Continuation
+    }
+
+    private let loop: EventLoop
+    private let store: ServerStore
+    private let pool = ChunkPool()
+    private var driver: EndpointDriver?
+    private var connections: [ConnectionKey: Connection] = [:]
+    private var connectionCount = 0
+
+    /// The manager runs on its event loop, where the sockets are.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Loads or creates the identity and opens the UDP socket. Throws `state` or `localListener`.
+    public init(_ configuration: EndpointConfiguration) async throws(TransportError) {
+        let key = try configuration.stateDirectory.identity()
+        store = ServerStore(configuration.stateDirectory)
+        loop = try EventLoop(name: "culvert-endpoint")
+        do {
+            try start(key)
+        } catch {
+            loop.stop()
+            throw error
+        }
+    }
+
+    private func start(_ key: SecretKey) throws(TransportError) {
+        let endpoint = try QUICEndpoint(key: key, alpns: [], entropy: .system, pool: pool)
+        driver = try EndpointDriver(endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: 0))
+    }
+
+    /// Pairs with the server that `link` invites to, once, and remembers it under `name` or its own name.
+    ///
+    /// Throws `metadata` for an invite that is not valid, `authentication` for one that was used, `peerIdentity` when
+    /// another node answers, and availability kinds when nobody does. A failure after the request was sent is never
+    /// retried: the invite may be used up.
+    public func pair(with link: String, name: String? = nil, deviceName: String? = nil) async throws(TransportError)
+        -> PairedServer
+    {
+        guard let driver else { throw Self.closed }
+        let invite = try Invite.parse(link, now: SystemClock.wall())
+        let request = PairingRequest(
+            pairingToken: invite.payload.pairingToken.text, deviceName: deviceName ?? HostConfiguration.machineName)
+        // What has to be written afterwards is tried before, so that a full disk does not cost the invite.
+        try store.prepare()
+        let grant = try await exchange(request, with: invite, driver).get()
+        return try store.add(invite, grant: grant, name: name, now: SystemClock.wall())
+    }
+
+    private func exchange(_ request: PairingRequest, with invite: Invite, _ driver: EndpointDriver) async
+        -> Result<PairingGrant, TransportError>
+    {
+        let alpn = ALPN.pairing.first { invite.payload.tunnel?.alpns.contains($0) == true } ?? ALPN.pairing[0]
+        let addresses = invite.endpoint.ticket?.directAddresses ?? []
+        return await withCheckedContinuation { continuation in
+            let dialer = Dialer(driver: driver, node: invite.endpoint.nodeID, addresses: addresses, alpn: alpn) {
+                [loop] result in
+                switch result {
+                case .failure(let error): continuation.resume(returning: .failure(error))
+                case .success(let connection):
+                    PairingExchange(request, on: connection, loop: loop) { continuation.resume(returning: $0) }.start()
+                }
+            }
+            dialer.start()
+        }
+    }
+
+    /// Connects to a paired server and opens its loopback proxy. Throws when the server cannot be reached now, when it
+    /// is not the paired one, when it has revoked this device, or when the port is taken.
+    public func connect(to server: PairedServer, _ options: ConnectionOptions = ConnectionOptions())
+        async throws(TransportError) -> ServerConnection
+    {
+        guard let driver else { throw Self.closed }
+        let (events, continuation) = AsyncStream.makeStream(
+            of: ServerEvent.self, bufferingPolicy: .bufferingNewest(Self.bufferedEvents))
+        let gate: LocalGate.Mode =
+            switch options.localAuth {
+            case .token: .token(server.deviceToken.text)
+            case .sameUser: .sameUser
+            case .open: .open
+            }
+        let proxy = try LoopbackProxy(
+            ProxyConfiguration(
+                port: options.port, gate: gate, maximumConnections: options.maxConnections,
+                deviceToken: server.deviceToken.text),
+            loop: loop, pool: pool)
+        let link = ServerLink(server: server, driver: driver) { event in
+            continuation.yield(event)
+            if case .failed = event { continuation.finish() }
+        }
+        link.proxy = proxy
+        proxy.source = link
+        connectionCount += 1
+        let key = ConnectionKey(number: connectionCount)
+        connections[key] = Connection(link: link, proxy: proxy, events: continuation)
+        let failure = await withCheckedContinuation { started in link.start { started.resume(returning: $0) } }
+        if let failure {
+            await close(key, grace: .zero)
+            throw failure
+        }
+        return ServerConnection(baseURL: "http://127.0.0.1:\(proxy.port)", events: events, manager: self, id: key)
+    }
+
+    /// Closes a connection; see ``ServerConnection/close(grace:)``.
+    func close(_ key: ConnectionKey, grace: Duration) async {
+        guard let connection = connections.removeValue(forKey: key) else { return }
+        await GracePeriod.wait(grace, loop: loop) { connection.proxy.stopAccepting(whenDrained: $0) }
+        connection.proxy.close()
+        connection.link.close()
+        connection.events.finish()
+        driver?.flush()
+    }
+
+    /// Closes all connections at once, the socket and the event loop. The manager is of no use afterwards.
+    public func close() async {
+        for key in connections.keys { await close(key, grace: .zero) }
+        driver?.close()
+        driver = nil
+        loop.stop()
+    }
+
+    private static let closed = TransportError(.cancelled, "the endpoint is closed")
+    /// Events kept for a reader that is slow; older ones are dropped.
+    private static let bufferedEvents = 64
+}

@@ -1,0 +1,201 @@
+import CulvertCore
+import CulvertIO
+import CulvertIdentity
+import CulvertTransport
+import CulvertTunnel
+
+/// Shares an HTTP server with paired devices until it is shut down.
+///
+/// One event loop and one UDP socket; the owner's control socket is served on the same loop.
+public actor Host {
+    /// The host's identity.
+    public nonisolated let nodeID: NodeID
+    /// What clients call it.
+    public nonisolated let name: String
+    /// What happens. One reader.
+    public nonisolated let events: AsyncStream<HostEvent>
+
+    private nonisolated let loop: EventLoop
+    private let continuation: AsyncStream<HostEvent>.Continuation
+    private let configuration: HostConfiguration
+    private let key: SecretKey
+    /// Held as long as the host runs, so that no second one serves from the same directory.
+    private let lock: LockFile
+    private var driver: EndpointDriver?
+    private var adapter: HostAdapter?
+    private var store: HostStore?
+    private var control: ControlServer?
+
+    /// The host runs on its event loop, where the sockets are.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Loads or creates the identity, opens the sockets and begins to serve. Throws `state` when the state directory
+    /// cannot be used or another host uses it, `localListener` when the UDP address is taken.
+    public init(_ configuration: HostConfiguration) async throws(TransportError) {
+        guard DisplayName.isAcceptable(configuration.name) else {
+            throw TransportError(.framing, "the host's name must be 1 to 64 characters, without control characters")
+        }
+        self.configuration = configuration
+        name = configuration.name
+        key = try configuration.stateDirectory.identity()
+        lock = try configuration.stateDirectory.lockHost()
+        nodeID = key.nodeID
+        (events, continuation) = AsyncStream.makeStream(
+            of: HostEvent.self, bufferingPolicy: .bufferingNewest(Self.bufferedEvents))
+        loop = try EventLoop(name: "culvert-host")
+        do {
+            try start()
+        } catch {
+            loop.stop()
+            throw error
+        }
+    }
+
+    private func start() throws(TransportError) {
+        let pool = ChunkPool()
+        let store = try HostStore(path: configuration.stateDirectory.hostDatabase)
+        try store.purgeInvites(now: SystemClock.wall())
+        let adapter = HostAdapter(
+            store: store, targetAddresses: configuration.target.literalAddresses,
+            maximumStreams: configuration.maxStreams, loop: loop, pool: pool)
+        adapter.notify = { [weak self] notice in self?.assumeIsolated { $0.tell(notice) } }
+        adapter.targetFailed = { [weak self] in self?.lookUpTarget() }
+        let endpoint = try QUICEndpoint(key: key, alpns: ALPN.http + ALPN.pairing, entropy: .system, pool: pool)
+        endpoint.acceptor = adapter
+        driver = try EndpointDriver(
+            endpoint: endpoint, loop: loop, binding: configuration.listen ?? SocketAddress(.anyV6, port: 0))
+        self.store = store
+        self.adapter = adapter
+        control = try ControlServer(path: configuration.stateDirectory.hostSocket, loop: loop) { [weak self] request in
+            self?.assumeIsolated { $0.answer(request) } ?? .notFound
+        }
+        lookUpTarget()
+    }
+
+    // MARK: Invites and devices
+
+    /// How clients find the host now, as an iroh ticket.
+    public var ticket: String {
+        get throws(TransportError) { "\(try currentTicket())" }
+    }
+
+    private func currentTicket() throws(TransportError) -> EndpointTicket {
+        try EndpointTicket(nodeID: nodeID, addresses: (driver?.dialableAddresses ?? []).map(TicketAddress.direct))
+    }
+
+    /// Makes an invite that pairs one device within `lifetime`, or the configured time.
+    public func makeInvite(validFor lifetime: Duration? = nil) throws(TransportError) -> IssuedInvite {
+        guard let store else { throw Self.closed }
+        let lifetime = lifetime ?? configuration.inviteLifetime
+        guard lifetime >= .seconds(1), lifetime <= Invite.maximumLifetime else {
+            throw TransportError(.limit, "an invite's life must be between 1 second and 30 days")
+        }
+        let now = SystemClock.wall()
+        let expiresAt = now + lifetime
+        let token = PairingToken.generate()
+        let payload = InvitePayload(
+            name: name, pairingToken: token, preference: .tunnelOnly, expiresAt: expiresAt,
+            tunnel: ServerMetadata(ticket: try currentTicket()))
+        let invite = try Invite.make(payload, key: key)
+        try store.createInvite(tokenHash: token.hash.bytes, transports: .tunnel, expiresAt: expiresAt, now: now)
+        return IssuedInvite(link: invite.link, expiresAt: expiresAt)
+    }
+
+    /// All devices that were ever paired, in order.
+    public func devices() throws(TransportError) -> [Device] {
+        guard let store, let adapter else { throw Self.closed }
+        let connected = adapter.connectedDevices
+        return try store.devices().map { record in
+            Device(
+                id: record.id, name: record.name, createdAt: record.createdAt, lastSeenAt: record.lastSeenAt,
+                isConnected: connected.contains(record.id), isRevoked: record.revokedAt != nil)
+        }
+    }
+
+    /// Cuts a device off, at once and for good. Throws `authentication` when there is no such device.
+    public func revoke(_ deviceID: String) throws(TransportError) {
+        guard let store, let adapter else { throw Self.closed }
+        if try store.revoke(deviceID, now: SystemClock.wall()) {
+            adapter.disconnect(deviceID: deviceID)
+        } else if try !store.devices().contains(where: { $0.id == deviceID }) {
+            throw Self.unknownDevice
+        }
+    }
+
+    /// Gives a device another name. Throws `authentication` when there is no such device, `framing` when the name is
+    /// empty.
+    public func rename(_ deviceID: String, to name: String) throws(TransportError) {
+        guard let store else { throw Self.closed }
+        guard DeviceName.sanitized(name) != nil else {
+            throw TransportError(.framing, "the name must have at least one visible character")
+        }
+        guard try store.rename(deviceID, to: name) else { throw Self.unknownDevice }
+    }
+
+    // MARK: End
+
+    /// Takes no new requests, gives those in flight `grace` to finish, and closes everything.
+    public func shutdown(grace: Duration) async {
+        guard let adapter, let driver else { return }
+        await GracePeriod.wait(grace, loop: loop) { adapter.stopAccepting(whenDrained: $0) }
+        control?.close()
+        control = nil
+        adapter.close()
+        driver.flush()
+        driver.close()
+        self.adapter = nil
+        self.driver = nil
+        store = nil
+        continuation.finish()
+        loop.stop()
+    }
+
+    // MARK: Inside
+
+    private func tell(_ notice: HostNotice) {
+        switch notice {
+        case .paired(let name): continuation.yield(.paired(name))
+        case .connected(let id, let rtt):
+            continuation.yield(.deviceConnected(deviceName(id)))
+            continuation.yield(.path(device: deviceName(id), PathEvidence(kind: .direct, rtt: rtt)))
+        case .disconnected(let id): continuation.yield(.deviceDisconnected(deviceName(id)))
+        case .pathChanged(let id, let rtt):
+            continuation.yield(.path(device: deviceName(id), PathEvidence(kind: .direct, rtt: rtt)))
+        case .failed(let error): continuation.yield(.error(error))
+        }
+    }
+
+    private func deviceName(_ id: String) -> String {
+        (try? store?.devices().first { $0.id == id }?.name) ?? DeviceName.placeholder
+    }
+
+    /// Looks the target's name up away from the loop, and uses what comes back for new streams.
+    private nonisolated func lookUpTarget() {
+        guard case .tcp(let host, let port) = configuration.target, IPAddress(host) == nil else { return }
+        Task {
+            let addresses = await NameResolver.addresses(of: host)
+            guard !addresses.isEmpty else { return }
+            await setTarget(addresses.map { .tcp(SocketAddress($0, port: port)) })
+        }
+    }
+
+    private func setTarget(_ addresses: [StreamAddress]) {
+        adapter?.targetAddresses = addresses
+    }
+
+    private static let closed = TransportError(.cancelled, "the host is shut down")
+    private static let unknownDevice = TransportError(
+        .authentication, "no device has this ID; culvert devices lists them")
+    /// Events kept for a reader that is slow; older ones are dropped.
+    private static let bufferedEvents = 256
+}
+
+extension HTTPTarget {
+    /// The addresses that need no look-up.
+    var literalAddresses: [StreamAddress] {
+        switch self {
+        case .unix(let path): [.unix(path)]
+        case .tcp(let host, let port): IPAddress(host).map { [.tcp(SocketAddress($0, port: port))] } ?? []
+        }
+    }
+}

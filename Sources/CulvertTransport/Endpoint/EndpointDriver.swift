@@ -1,0 +1,117 @@
+import CulvertCore
+import CulvertIO
+import CulvertIdentity
+
+/// Runs a ``QUICEndpoint`` on an event loop: one UDP socket, one timer, one batch of outgoing datagrams.
+///
+/// Confined to the loop.
+package final class EndpointDriver {
+    /// The endpoint that is run.
+    package let endpoint: QUICEndpoint
+    /// The loop on which everything happens.
+    package let loop: EventLoop
+    /// Whether the loop has been asked to call ``flush()``.
+    package var isFlushScheduled = false
+
+    private let socket: UDPSocket
+    private let batch = DatagramBatch()
+    private var timer: LoopTimer?
+    /// Whether the kernel takes no more datagrams for now; what is in ``batch`` waits.
+    private var isBlocked = false
+
+    /// Binds `address` and begins to serve `endpoint`; throws `localListener` when the address cannot be had.
+    package init(endpoint: QUICEndpoint, loop: EventLoop, binding address: SocketAddress) throws(TransportError) {
+        self.endpoint = endpoint
+        self.loop = loop
+        socket = try UDPSocket.bind(address)
+        timer = LoopTimer(loop: loop) { [weak self] in
+            guard let self else { return }
+            self.endpoint.expire(now: self.loop.now)
+            self.loop.flushLater(self)
+        }
+        endpoint.wantsAttention = { [weak self] in
+            if let self { self.loop.flushLater(self) }
+        }
+        try socket.attach(to: loop, handler: self)
+    }
+
+    /// Where the socket is bound; the IP is unspecified when it listens on all addresses.
+    package var localAddress: SocketAddress { socket.localAddress }
+
+    /// Addresses under which this endpoint can be dialled: the bound one, or those of the interfaces. Loopback is
+    /// among them only when there is nothing else, since on other machines it means other machines.
+    package var dialableAddresses: [SocketAddress] {
+        let bound = socket.localAddress
+        guard bound.ip.isUnspecified else { return [bound] }
+        let candidates = Interfaces.addresses().filter { interface in
+            guard interface.isUp, !interface.ip.isLinkLocal else { return false }
+            if case .v4 = bound.ip, case .v6 = interface.ip { return false }
+            return true
+        }
+        let routable = candidates.filter { !$0.isLoopback }
+        return (routable.isEmpty ? candidates : routable).map { SocketAddress($0.ip, port: bound.port) }
+    }
+
+    /// The path that packets to `remote` would take; nil when there is no route or the socket is of another family.
+    package func path(to remote: SocketAddress) -> NetworkPath? {
+        let bound = socket.localAddress
+        if case .v4 = bound.ip, case .v6 = remote.ip { return nil }
+        let local = bound.ip.isUnspecified ? Interfaces.localAddress(toward: remote) : bound.ip
+        return local.map { NetworkPath(local: SocketAddress($0, port: bound.port), remote: remote) }
+    }
+
+    /// Closes the socket; what was not flushed is lost.
+    package func close() {
+        timer?.disarm()
+        timer = nil
+        endpoint.wantsAttention = {}
+        socket.close()
+    }
+}
+
+extension EndpointDriver: UDPSocketHandler {
+    /// Hands arrived datagrams to the endpoint.
+    package func socketReadable() {
+        let now = loop.now
+        socket.receive(budget: Self.receiveBudget) { datagram, local, remote, ecn in
+            endpoint.receive(
+                UnsafeRawBufferPointer(datagram), on: NetworkPath(local: local, remote: remote), ecn: ecn, now: now)
+        }
+    }
+
+    /// Sends what the kernel did not take before.
+    package func socketWritable() {
+        isBlocked = false
+        loop.flushLater(self)
+    }
+
+    /// Datagrams received before other sockets get their turn.
+    private static let receiveBudget = 1024
+    /// Batches sent before other sockets get their turn.
+    private static let sendBudget = 8
+}
+
+extension EndpointDriver: LoopFlusher {
+    /// Sends what connections have to say.
+    package func flush() {
+        guard !isBlocked, let timer else { return }
+        var hasMore = true
+        var rounds = 0
+        while hasMore, rounds < Self.sendBudget {
+            hasMore = endpoint.flush(into: batch, now: loop.now)
+            rounds += 1
+            guard batch.isEmpty || sendBatch() else { return }
+        }
+        // What is left continues after the other sockets had their turn: a timer that is due at once.
+        timer.arm(at: hasMore ? loop.now : endpoint.nextDeadline)
+    }
+
+    private func sendBatch() -> Bool {
+        switch socket.send(batch) {
+        case .done: return true
+        case .blocked:
+            isBlocked = true
+            return false
+        }
+    }
+}

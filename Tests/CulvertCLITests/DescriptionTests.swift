@@ -1,0 +1,101 @@
+import Testing
+
+@testable import CulvertCLI
+
+@Suite struct DescriptionTests {
+    @Test(arguments: Program.descriptions.map(\.name))
+    func helpFitsEightyColumns(_ name: String) throws {
+        let description = try Invocation.command(named: name).description
+        let help = HelpText.command(description)
+        for line in help { #expect(line.count <= 80, "\(line)") }
+        for option in description.allOptions { #expect(help.contains { $0.contains("--\(option.name)") }) }
+        #expect(help.first == "usage: \(description.usage)")
+    }
+
+    @Test func programHelpFitsEightyColumns() {
+        let help = HelpText.program(Program.descriptions)
+        for line in help { #expect(line.count <= 80, "\(line)") }
+        for description in Program.descriptions { #expect(help.contains { $0.hasPrefix("  \(description.name) ") }) }
+    }
+
+    @Test func helpOfInvite() throws {
+        let help = HelpText.command(InviteCommand.description).joined(separator: "\n")
+        #expect(
+            help == """
+                usage: culvert invite [OPTIONS]
+
+                Make an invite for one more client of the running host.
+
+                Options:
+                  --invite-lifetime TIME  How long an invite works, such as 90s, 10m, 2h or 30d
+                                          (default: 90s)
+                  --state-dir DIR         Directory of identity, servers and devices (default:
+                                          ~/.local/state/culvert)
+                  --qr WHEN               Draw the QR code: auto (on a terminal that is wide
+                                          enough), always or never (default: auto)
+                  --json                  Print JSON
+                  -h, --help              Show this help
+
+                Examples:
+                  # invite another machine without showing the link
+                  culvert invite | ssh laptop culvert connect -
+                """)
+    }
+
+    @Test func namesAreUnique() {
+        let names = Program.descriptions.map(\.name)
+        #expect(Set(names).count == names.count)
+        for description in Program.descriptions {
+            let options = description.allOptions.map(\.name)
+            #expect(Set(options).count == options.count)
+        }
+    }
+
+    @Test func everyOptionIsListed() {
+        // An option that a command reads but does not list would be refused as unknown.
+        let lists = Dictionary(uniqueKeysWithValues: Program.descriptions.map { ($0.name, $0.options.map(\.name)) })
+        #expect(
+            lists["host"] == [
+                "target", "listen", "name", "invite-lifetime", "max-streams", "state-dir", "qr", "json",
+            ])
+        #expect(
+            lists["connect"] == [
+                "port", "local-auth", "name", "device-name", "max-connections", "state-dir", "json",
+            ])
+        #expect(lists["servers"] == ["state-dir", "json"])
+        #expect(lists["devices"] == ["state-dir", "json"])
+    }
+
+    @Test(arguments: Shell.allCases)
+    func completionsMentionEveryOption(_ shell: Shell) {
+        let lines = shell.completions(Program.descriptions)
+        let prefix = shell == .fish ? "-l " : "--"
+        for description in Program.descriptions {
+            #expect(lines.contains { $0.contains(description.name) })
+            for option in description.allOptions {
+                #expect(lines.contains { $0.contains("\(prefix)\(option.name)") }, "\(description.name) \(option.name)")
+            }
+        }
+    }
+
+    @Test func completionsOfferNoNameThatAShellWouldExpand() {
+        #expect(Shell.serverNames.contains(#"{"name":"\([A-Za-z0-9._-]*\)""#))
+    }
+
+    @Test func manualMentionsEverything() {
+        let page = ManualPage.lines(Program.descriptions)
+        let macros = [".TH", ".SH", ".SS", ".TP", ".PP", ".EX", ".EE", ".B", ".I"]
+        for line in page {
+            #expect(!line.hasPrefix("'"))
+            if line.hasPrefix(".") { #expect(macros.contains(String(line.prefix { $0 != " " })), "\(line)") }
+        }
+        for description in Program.descriptions {
+            #expect(page.contains { $0.hasPrefix(".SS culvert \(description.name)") })
+            for option in description.allOptions {
+                let escaped = "--\(option.name)".split(separator: "-", omittingEmptySubsequences: false)
+                #expect(page.contains { $0.contains(escaped.joined(separator: "\\-")) })
+            }
+        }
+        for code in ExitCode.allCases { #expect(page.contains(".B \(code.rawValue)")) }
+    }
+}
