@@ -155,11 +155,11 @@ def run(*arguments, stdin=None, timeout=60.0, before=(), environment=None):
     return done
 
 
-def assert_clear_failure(done, code):
-    """Exit code `code`, and one line on stderr that says why."""
+def assert_clear_failure(done, code, notes=False):
+    """Exit code `code`, and one line on stderr that says why; with `notes` also others before it."""
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("culvert"), done.stderr
+    assert lines[-1].startswith("culvert") and (notes or len(lines) == 1), done.stderr
 
 
 def rows(state, *command):

@@ -86,7 +86,7 @@ def test_host_that_was_killed_is_found_again_without_help(workshop):
 
 def test_requests_while_the_host_is_away_get_a_clear_answer(workshop):
     tunnel = workshop.tunnel()
-    tunnel.host.daemon.stop()
+    tunnel.host.daemon.stop()  # at once: the handshake may not even be confirmed
     answer = curl(tunnel.url + "/hello", timeout=30)
     assert answer.status == 503 and answer.json["code"] == "host_unreachable"
     assert tunnel.client.daemon.is_running
