@@ -33,8 +33,8 @@ package enum TransportLimits {
     /// Bytes kept of one stream until they are acknowledged; matches the largest receive window.
     package static let unacknowledgedPerStream = 8 * 1024 * 1024
 
-    /// Concurrent streams that a peer may open on one connection.
-    package static let streamsPerConnection: UInt64 = 1024
+    /// Streams that a peer may have open on one connection, unless configured.
+    package static let streamsPerConnection = 1024
 
     /// Handshakes in progress above which a new client must first return a token (RFC 9000 section 8.1.2).
     static let handshakesBeforeRetry = 64

@@ -49,6 +49,7 @@ final class RecordingStream: StreamHandler {
 /// Remembers everything that a connection tells, and accepts streams.
 final class RecordingConnection: ConnectionHandler {
     var isEstablished = false
+    var isConfirmed = false
     var end: ConnectionEnd?
     var accepted: [(stream: QUICStream, handler: RecordingStream)] = []
     var mayOpenCount = 0
@@ -57,6 +58,7 @@ final class RecordingConnection: ConnectionHandler {
     var consumes = true
 
     func connectionEstablished(_ connection: QUICConnection) { isEstablished = true }
+    func connectionConfirmed(_ connection: QUICConnection) { isConfirmed = true }
 
     func connection(_ connection: QUICConnection, accepted stream: QUICStream) {
         let handler = RecordingStream()

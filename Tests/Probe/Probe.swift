@@ -133,6 +133,7 @@ final class EchoClient: StreamHandler, ConnectionHandler {
     func streamClosed(_ stream: QUICStream) {}
     func connectionEstablished(_ connection: QUICConnection) {}
     func connection(_ connection: QUICConnection, accepted stream: QUICStream) {}
+    func connectionConfirmed(_ connection: QUICConnection) {}
     func connectionMayOpenStreams(_ connection: QUICConnection) {}
     func connectionPathChanged(_ connection: QUICConnection) {}
     func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd) { finish(.failure(reason.error)) }
@@ -152,6 +153,7 @@ final class EchoConnection: ConnectionHandler {
     }
 
     func connection(_ connection: QUICConnection, accepted stream: QUICStream) { stream.handler = EchoStream() }
+    func connectionConfirmed(_ connection: QUICConnection) {}
     func connectionMayOpenStreams(_ connection: QUICConnection) {}
     func connectionPathChanged(_ connection: QUICConnection) {}
 

@@ -33,7 +33,8 @@ public actor EndpointManager {
     private let pool = ChunkPool()
     private var driver: EndpointDriver?
     private var connections: [ConnectionKey: Connection] = [:]
-    private var connectionCount = 0
+    private var pairings: [Int: PairingAttempt] = [:]
+    private var lastKey = 0
 
     /// The manager runs on its event loop, where the sockets are.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -60,7 +61,7 @@ public actor EndpointManager {
     ///
     /// Throws `metadata` for an invite that is not valid, `authentication` for one that was used, `peerIdentity` when
     /// another node answers, and availability kinds when nobody does. A failure after the request was sent is never
-    /// retried: the invite may be used up.
+    /// retried: the invite may be used up. Cancelling the task gives up.
     public func pair(with link: String, name: String? = nil, deviceName: String? = nil) async throws(TransportError)
         -> PairedServer
     {
@@ -68,32 +69,32 @@ public actor EndpointManager {
         let invite = try Invite.parse(link, now: SystemClock.wall())
         let request = PairingRequest(
             pairingToken: invite.payload.pairingToken.text, deviceName: deviceName ?? HostConfiguration.machineName)
-        // What has to be written afterwards is tried before, so that a full disk does not cost the invite.
-        try store.prepare()
-        let grant = try await exchange(request, with: invite, driver).get()
-        return try store.add(invite, grant: grant, name: name, now: SystemClock.wall())
+        // What could go wrong afterwards is tried before, so that a full disk or a taken name does not cost the invite.
+        try store.prepare(for: invite, name: name)
+        lastKey += 1
+        let key = lastKey
+        pairings[key] = PairingAttempt(request, with: invite, driver: driver)
+        defer { pairings[key] = nil }
+        let result = await withTaskCancellationHandler {
+            await answer(to: key)
+        } onCancel: {
+            Task { await self.cancelPairing(key) }
+        }
+        return try store.add(invite, grant: try result.get(), name: name, now: SystemClock.wall())
     }
 
-    private func exchange(_ request: PairingRequest, with invite: Invite, _ driver: EndpointDriver) async
-        -> Result<PairingGrant, TransportError>
-    {
-        let alpn = ALPN.pairing.first { invite.payload.tunnel?.alpns.contains($0) == true } ?? ALPN.pairing[0]
-        let addresses = invite.endpoint.ticket?.directAddresses ?? []
-        return await withCheckedContinuation { continuation in
-            let dialer = Dialer(driver: driver, node: invite.endpoint.nodeID, addresses: addresses, alpn: alpn) {
-                [loop] result in
-                switch result {
-                case .failure(let error): continuation.resume(returning: .failure(error))
-                case .success(let connection):
-                    PairingExchange(request, on: connection, loop: loop) { continuation.resume(returning: $0) }.start()
-                }
-            }
-            dialer.start()
-        }
+    // The operation of a cancellation handler does not run on the actor's executor, but the methods it calls do.
+    private func answer(to key: Int) async -> Result<PairingGrant, TransportError> {
+        guard let attempt = pairings[key] else { return .failure(Self.givenUp) }
+        return await withCheckedContinuation { answered in attempt.start { answered.resume(returning: $0) } }
+    }
+
+    private func cancelPairing(_ key: Int) {
+        pairings.removeValue(forKey: key)?.cancel()
     }
 
     /// Connects to a paired server and opens its loopback proxy. Throws when the server cannot be reached now, when it
-    /// is not the paired one, when it has revoked this device, or when the port is taken.
+    /// is not the paired one, when it has revoked this device, or when the port is taken. Cancelling the task gives up.
     public func connect(to server: PairedServer, _ options: ConnectionOptions = ConnectionOptions())
         async throws(TransportError) -> ServerConnection
     {
@@ -117,15 +118,24 @@ public actor EndpointManager {
         }
         link.proxy = proxy
         proxy.source = link
-        connectionCount += 1
-        let key = ConnectionKey(number: connectionCount)
+        lastKey += 1
+        let key = ConnectionKey(number: lastKey)
         connections[key] = Connection(link: link, proxy: proxy, events: continuation)
-        let failure = await withCheckedContinuation { started in link.start { started.resume(returning: $0) } }
+        let failure = await withTaskCancellationHandler {
+            await firstAttempt(of: key)
+        } onCancel: {
+            Task { await self.close(key, grace: .zero) }
+        }
         if let failure {
             await close(key, grace: .zero)
             throw failure
         }
         return ServerConnection(baseURL: "http://127.0.0.1:\(proxy.port)", events: events, manager: self, id: key)
+    }
+
+    private func firstAttempt(of key: ConnectionKey) async -> TransportError? {
+        guard let link = connections[key]?.link else { return Self.givenUp }
+        return await withCheckedContinuation { started in link.start { started.resume(returning: $0) } }
     }
 
     /// Closes a connection; see ``ServerConnection/close(grace:)``.
@@ -146,6 +156,7 @@ public actor EndpointManager {
         loop.stop()
     }
 
+    private static let givenUp = TransportError(.cancelled, "given up before the server answered")
     private static let closed = TransportError(.cancelled, "the endpoint is closed")
     /// Events kept for a reader that is slow; older ones are dropped.
     private static let bufferedEvents = 64

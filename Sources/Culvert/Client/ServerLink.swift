@@ -56,6 +56,7 @@ final class ServerLink {
         case .connected(let connection): connection.close(.done)
         case .idle, .pausing, .stopped: break
         }
+        finishFirstAttempt(TransportError(.cancelled, "the connection was given up"))
     }
 
     private func dial() {
@@ -79,12 +80,16 @@ final class ServerLink {
     private func established(_ connection: QUICConnection) {
         state = .connected(connection)
         connection.handler = self
+        proxy?.tunnelAvailable()
+    }
+
+    /// The host takes this device: only now is the connection proven.
+    private func confirmed(_ connection: QUICConnection) {
         schedule.reset()
         if wasConnected { notify(.reconnected) }
         wasConnected = true
         finishFirstAttempt(nil)
         notifyPath(connection)
-        proxy?.tunnelAvailable()
     }
 
     private func failed(_ error: TransportError) {
@@ -125,6 +130,10 @@ extension ServerLink: TunnelSource {
 extension ServerLink: ConnectionHandler {
     func connectionEstablished(_ connection: QUICConnection) {}
 
+    func connectionConfirmed(_ connection: QUICConnection) {
+        confirmed(connection)
+    }
+
     /// Hosts open no streams.
     func connection(_ connection: QUICConnection, accepted stream: QUICStream) {
         stream.reset(.notNeeded)
@@ -141,7 +150,7 @@ extension ServerLink: ConnectionHandler {
     func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd) {
         guard case .connected = state else { return }
         let error = reason.error
-        if error.kind.mayFallBack || error.kind == .limit { notify(.disconnected(error)) }
+        if wasConnected, error.kind.mayFallBack || error.kind == .limit { notify(.disconnected(error)) }
         failed(error)
     }
 }

@@ -34,8 +34,11 @@ public struct ServerStore: Sendable {
         return true
     }
 
-    /// Makes sure that a server can be added. Throws `state`.
-    func prepare() throws(TransportError) {
+    /// Makes sure that the invite's server can be added, under `name` if that is given. Throws `state`.
+    func prepare(for invite: Invite, name: String?) throws(TransportError) {
+        if let name, let other = try server(named: name), other.nodeID != invite.endpoint.nodeID {
+            throw TransportError(.state, "another server has this name already; choose one with --name, or forget that server")
+        }
         try StateFile.makeDirectory(directory)
         let probe = directory + "/.probe"
         try StateFile.writeAtomically(probe, [UInt8](repeating: 0, count: Self.typicalFile))

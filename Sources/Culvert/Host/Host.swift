@@ -25,6 +25,8 @@ public actor Host {
     private var adapter: HostAdapter?
     private var store: HostStore?
     private var control: ControlServer?
+    /// Whether the target's name is being looked up.
+    private var isLookingUp = false
 
     /// The host runs on its event loop, where the sockets are.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -56,20 +58,38 @@ public actor Host {
         let store = try HostStore(path: configuration.stateDirectory.hostDatabase)
         try store.purgeInvites(now: SystemClock.wall())
         let adapter = HostAdapter(
-            store: store, targetAddresses: configuration.target.literalAddresses,
-            maximumStreams: configuration.maxStreams, loop: loop, pool: pool)
+            store: store, targetAddresses: configuration.target.literalAddresses, loop: loop, pool: pool)
         adapter.notify = { [weak self] notice in self?.assumeIsolated { $0.tell(notice) } }
-        adapter.targetFailed = { [weak self] in self?.lookUpTarget() }
-        let endpoint = try QUICEndpoint(key: key, alpns: ALPN.http + ALPN.pairing, entropy: .system, pool: pool)
+        adapter.targetFailed = { [weak self] in self?.assumeIsolated { $0.lookUpTarget() } }
+        let endpoint = try QUICEndpoint(
+            key: key, alpns: ALPN.http + ALPN.pairing, entropy: .system, pool: pool,
+            maximumStreams: configuration.maxStreams)
         endpoint.acceptor = adapter
-        driver = try EndpointDriver(
-            endpoint: endpoint, loop: loop, binding: configuration.listen ?? SocketAddress(.anyV6, port: 0))
+        driver = try openSocket(for: endpoint)
         self.store = store
         self.adapter = adapter
         control = try ControlServer(path: configuration.stateDirectory.hostSocket, loop: loop) { [weak self] request in
             self?.assumeIsolated { $0.answer(request) } ?? .notFound
         }
         lookUpTarget()
+    }
+
+    /// Binds the configured address; otherwise the port of the last time, so that devices find the host again, or a
+    /// new one when that is taken.
+    private func openSocket(for endpoint: QUICEndpoint) throws(TransportError) -> EndpointDriver {
+        if let address = configuration.listen {
+            return try EndpointDriver(endpoint: endpoint, loop: loop, binding: address)
+        }
+        let lastPort = try configuration.stateDirectory.lastPort()
+        if let lastPort,
+            let driver = try? EndpointDriver(
+                endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: lastPort))
+        {
+            return driver
+        }
+        let driver = try EndpointDriver(endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: 0))
+        try configuration.stateDirectory.rememberPort(driver.localAddress.port)
+        return driver
     }
 
     // MARK: Invites and devices
@@ -170,17 +190,16 @@ public actor Host {
     }
 
     /// Looks the target's name up away from the loop, and uses what comes back for new streams.
-    private nonisolated func lookUpTarget() {
-        guard case .tcp(let host, let port) = configuration.target, IPAddress(host) == nil else { return }
+    private func lookUpTarget() {
+        guard case .tcp(let host, let port) = configuration.target, configuration.target.literalAddresses.isEmpty,
+            !isLookingUp
+        else { return }
+        isLookingUp = true
         Task {
             let addresses = await NameResolver.addresses(of: host)
-            guard !addresses.isEmpty else { return }
-            await setTarget(addresses.map { .tcp(SocketAddress($0, port: port)) })
+            isLookingUp = false
+            if !addresses.isEmpty { adapter?.targetAddresses = addresses.map { .tcp(SocketAddress($0, port: port)) } }
         }
-    }
-
-    private func setTarget(_ addresses: [StreamAddress]) {
-        adapter?.targetAddresses = addresses
     }
 
     private static let closed = TransportError(.cancelled, "the host is shut down")
@@ -195,6 +214,8 @@ extension HTTPTarget {
     var literalAddresses: [StreamAddress] {
         switch self {
         case .unix(let path): [.unix(path)]
+        // RFC 6761 section 6.3: localhost is loopback without asking anybody.
+        case .tcp("localhost", let port): [IPAddress.loopbackV4, .loopbackV6].map { .tcp(SocketAddress($0, port: port)) }
         case .tcp(let host, let port): IPAddress(host).map { [.tcp(SocketAddress($0, port: port))] } ?? []
         }
     }

@@ -26,6 +26,7 @@ public struct StateDirectory: Hashable, Sendable {
     var hostSocket: String { path + "/host.sock" }
     var servers: String { path + "/servers" }
     private var identityFile: String { path + "/identity.key" }
+    private var portFile: String { path + "/host.port" }
 
     /// The node's key; made on first use. Two processes that make it at once end up with the same one. Throws `state`.
     func identity() throws(TransportError) -> SecretKey {
@@ -47,6 +48,17 @@ public struct StateDirectory: Hashable, Sendable {
                 .state, "identity.key is damaged; restore it, or remove it to begin with a new identity and pair again")
         }
         return key
+    }
+
+    /// The UDP port that a host used last; nil when it has none yet, or the file is damaged. Throws `state`.
+    func lastPort() throws(TransportError) -> UInt16? {
+        guard let bytes = try StateFile.read(portFile, maxBytes: 16) else { return nil }
+        return UInt16(String(decoding: bytes, as: UTF8.self).prefix { $0 != "\n" })
+    }
+
+    /// Remembers the UDP port for the next start. Throws `state`.
+    func rememberPort(_ port: UInt16) throws(TransportError) {
+        try StateFile.writeAtomically(portFile, Array("\(port)\n".utf8))
     }
 
     /// Makes sure that one host at a time runs with this directory. Throws `state` when another does.

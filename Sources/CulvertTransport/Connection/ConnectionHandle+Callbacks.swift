@@ -12,6 +12,11 @@ extension ConnectionHandle {
         callbacks.handshake_completed = { _, cell in
             callbackResult(QUICConnection.from(cell)?.completeHandshake())
         }
+        callbacks.handshake_confirmed = { _, cell in
+            guard let connection = QUICConnection.from(cell), !connection.isServer else { return 0 }
+            connection.handler?.connectionConfirmed(connection)
+            return 0
+        }
         callbacks.path_validation = { _, _, _, outcome, cell in
             if outcome == NGTCP2_PATH_VALIDATION_RESULT_SUCCESS { QUICConnection.from(cell)?.pathMayHaveChanged = true }
             return 0

@@ -22,7 +22,7 @@ final class ConnectionHandle {
         var connection: OpaquePointer?
         var callbacks = Self.callbacks(isServer: isServer)
         var settings = Self.settings(path: path, entropy: surroundings.entropy, now: now)
-        var parameters = Self.transportParameters()
+        var parameters = Self.transportParameters(maximumStreams: surroundings.maximumStreams)
         var sourceID = Self.freshID(surroundings.entropy)
         let result: Int32
         switch role {
@@ -99,13 +99,13 @@ final class ConnectionHandle {
         return settings
     }
 
-    private static func transportParameters() -> ngtcp2_transport_params {
+    private static func transportParameters(maximumStreams: Int) -> ngtcp2_transport_params {
         var parameters = ngtcp2_transport_params()
         ngtcp2_transport_params_default_versioned(NGTCP2_TRANSPORT_PARAMS_VERSION, &parameters)
         parameters.initial_max_stream_data_bidi_local = TransportLimits.initialStreamWindow
         parameters.initial_max_stream_data_bidi_remote = TransportLimits.initialStreamWindow
         parameters.initial_max_data = TransportLimits.initialConnectionWindow
-        parameters.initial_max_streams_bidi = TransportLimits.streamsPerConnection
+        parameters.initial_max_streams_bidi = UInt64(clamping: maximumStreams)
         parameters.max_idle_timeout = UInt64(TransportLimits.idleTimeout.nanoseconds)
         parameters.active_connection_id_limit = 5
         return parameters

@@ -6,6 +6,9 @@ import CulvertIdentity
 package protocol ConnectionHandler: AnyObject {
     /// The handshake is complete and the peer is who it claims to be. Called once, before any stream.
     func connectionEstablished(_ connection: QUICConnection)
+    /// The server has accepted this client's identity too (RFC 9001 section 4.1.2); comes after
+    /// ``connectionEstablished(_:)``, and not on servers.
+    func connectionConfirmed(_ connection: QUICConnection)
     /// The peer opened a stream; set its handler before returning.
     func connection(_ connection: QUICConnection, accepted stream: QUICStream)
     /// The peer allows more streams than before.
@@ -30,6 +33,8 @@ package enum ConnectionEnd: Hashable, Sendable {
         switch self {
         case .closedLocally: TransportError(.cancelled, "the connection was closed")
         case .closedByPeer(.revoked): TransportError(.revoked, "the host has revoked this device")
+        case .closedByPeer(.unknownDevice):
+            TransportError(.authentication, "the host does not know this device; ask for a fresh invite and pair again")
         case .closedByPeer(.refused): TransportError(.limit, "the host is full; try again later")
         case .closedByPeer: TransportError(.unavailable, "the peer closed the connection")
         case .failed(let error): error
@@ -53,6 +58,8 @@ package struct CloseCode: RawRepresentable, Hashable, Sendable {
     package static let revoked = CloseCode(rawValue: 1)
     /// The host does not take this connection.
     package static let refused = CloseCode(rawValue: 2)
+    /// The connection belongs to no device that the host knows.
+    package static let unknownDevice = CloseCode(rawValue: 3)
 }
 
 /// What a connection needs of the endpoint that routes its packets.

@@ -90,6 +90,8 @@ package final class QUICConnection: Deadlined {
         var entropy: Entropy
         var pool: ChunkPool
         var resetKey: [UInt8]
+        /// Streams that the peer may have open at a time.
+        var maximumStreams: Int
     }
 
     /// A connection that has not sent anything yet.

@@ -39,12 +39,16 @@ package final class QUICEndpoint {
     private var spareOrder: [QUICConnection] = []
     private var live: [ObjectIdentifier: QUICConnection] = [:]
 
-    /// An endpoint that proves `key` and accepts connections for one of `alpns`.
-    package init(key: SecretKey, alpns: [String], entropy: Entropy, pool: ChunkPool) throws(TransportError) {
+    /// An endpoint that proves `key` and accepts connections for one of `alpns`, each with so many streams at a time.
+    package init(
+        key: SecretKey, alpns: [String], entropy: Entropy, pool: ChunkPool,
+        maximumStreams: Int = TransportLimits.streamsPerConnection
+    ) throws(TransportError) {
         // From the node's key, so that a process that starts again can end the connections of the one before.
         let resetKey = SHA256.digest(Array("culvert stateless reset".utf8) + key.seed)
         surroundings = QUICConnection.Surroundings(
-            credentials: try NodeCredentials(key: key), entropy: entropy, pool: pool, resetKey: resetKey)
+            credentials: try NodeCredentials(key: key), entropy: entropy, pool: pool, resetKey: resetKey,
+            maximumStreams: maximumStreams)
         retryKey = entropy.bytes(32)
         self.alpns = alpns
     }

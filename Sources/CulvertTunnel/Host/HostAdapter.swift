@@ -30,20 +30,17 @@ package final class HostAdapter {
     let store: HostStore
     let loop: EventLoop
     let pool: ChunkPool
-    let maximumStreams: Int
     private var limiter = PairingLimiter<IPAddress>()
     private var lastSeen = LastSeen()
     private var connections: [ObjectIdentifier: HostConnection] = [:]
-    private var isAccepting = true
+    /// Whether new streams are served.
+    private(set) var isAccepting = true
     private var onDrained: (() -> Void)?
 
     /// A host for the devices in `store`.
-    package init(
-        store: HostStore, targetAddresses: [StreamAddress], maximumStreams: Int, loop: EventLoop, pool: ChunkPool
-    ) {
+    package init(store: HostStore, targetAddresses: [StreamAddress], loop: EventLoop, pool: ChunkPool) {
         self.store = store
         self.targetAddresses = targetAddresses
-        self.maximumStreams = maximumStreams
         self.loop = loop
         self.pool = pool
     }
@@ -74,11 +71,6 @@ package final class HostAdapter {
     }
 
     // MARK: Called by connections
-
-    /// Whether another stream may run on a connection that has `count`.
-    func mayAccept(streamsOnConnection count: Int) -> Bool {
-        isAccepting && count < maximumStreams
-    }
 
     /// A device was seen; written down once in a while.
     func note(deviceID: String) {

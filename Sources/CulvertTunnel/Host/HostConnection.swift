@@ -64,7 +64,7 @@ final class HostConnection {
     }
 
     private func limitStay() {
-        let timer = LoopTimer(loop: adapter.loop) { [weak self] in self?.connection.close(.refused) }
+        let timer = LoopTimer(loop: adapter.loop) { [weak self] in self?.connection.close(.unknownDevice) }
         stay = timer
         timer.arm(at: adapter.loop.now + TunnelLimits.strangerTime)
     }
@@ -117,7 +117,7 @@ extension HostConnection: ConnectionHandler {
     func connection(_ connection: QUICConnection, accepted stream: QUICStream) {
         switch service {
         case .tunnel:
-            guard adapter.mayAccept(streamsOnConnection: streams.count) else { return stream.refuse(.limit) }
+            guard adapter.isAccepting else { return stream.refuse(.hostUnreachable) }
             let host = HostStream(stream, connection: self, loop: adapter.loop, pool: adapter.pool)
             streams[ObjectIdentifier(host)] = host
             stream.handler = host
@@ -129,6 +129,7 @@ extension HostConnection: ConnectionHandler {
         }
     }
 
+    func connectionConfirmed(_ connection: QUICConnection) {}
     func connectionMayOpenStreams(_ connection: QUICConnection) {}
 
     func connectionPathChanged(_ connection: QUICConnection) {

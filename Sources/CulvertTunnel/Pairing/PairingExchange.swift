@@ -38,7 +38,8 @@ package final class PairingExchange {
         }
     }
 
-    private func giveUp() {
+    /// Ends the exchange without an answer.
+    package func giveUp() {
         complete(.failure(client.lost))
     }
 
@@ -89,6 +90,8 @@ extension PairingExchange: ConnectionHandler {
 
     /// The connection was established before.
     package func connectionEstablished(_ connection: QUICConnection) {}
+    /// The answer says more.
+    package func connectionConfirmed(_ connection: QUICConnection) {}
     /// Hosts open no streams.
     package func connection(_ connection: QUICConnection, accepted stream: QUICStream) { stream.reset(.notNeeded) }
     /// The one stream is open.

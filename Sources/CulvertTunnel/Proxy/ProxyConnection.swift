@@ -106,7 +106,7 @@ final class ProxyConnection {
         case .reading: act(gate.expired(at: proxy.loop.now))
         case .waiting:
             proxy.stoppedWaiting(self)
-            refuse(.hostUnreachable)
+            refuse(proxy.source?.tunnelConnection == nil ? .hostUnreachable : .limit)
         case .refusing:
             socket.close()
             finish()
