@@ -80,6 +80,7 @@ async def connect(port, alpn, show_key, timeout=15):
                 # The client completes before the server has seen its (missing) key.
                 answer = asyncio.ensure_future(protocol.ping())
                 await asyncio.wait([answer, protocol.over], return_when=asyncio.FIRST_COMPLETED)
+                answer.cancel()
             return protocol.over.result() if protocol.over.done() else None
     finally:
         protocol.close()

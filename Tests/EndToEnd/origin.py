@@ -380,6 +380,6 @@ class Exchange:
 def reset(writer):
     """Ends a TCP connection with RST."""
     connection = writer.get_extra_info("socket")
-    if connection is not None and connection.family != socket.AF_UNIX:
+    if connection is not None and connection.fileno() >= 0 and connection.family != socket.AF_UNIX:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
