@@ -30,6 +30,7 @@ struct CulvertMain {
     private static func run(_ command: any Command, _ context: Context) -> Never {
         // Before any task, so that every thread inherits the mask and the signals wait for this one.
         let signals = command.stopsInOrder ? StopSignals() : nil
+        DescriptorLimit.raise()
         let task = Task.detached { await finish(perform(command, context), context.console) }
         guard let signals else { while true { pause() } }
         signals.wait()

@@ -22,8 +22,10 @@ package enum StateFile {
     ///
     /// Refuses what is not a regular file (a symbolic link too: it would let another user choose the file), what is
     /// larger than `maxBytes`, and, for `.ownerOnly`, a file of another user or one that others may read or write.
+    /// `openToOthers` is the message for the latter, which may name the file.
     package static func read(
-        _ path: String, maxBytes: Int = Limits.stateFileBytes, access: Access = .ownerOnly
+        _ path: String, maxBytes: Int = Limits.stateFileBytes, access: Access = .ownerOnly,
+        openToOthers: StaticString = "a private state file is open to other users; run chmod 600 on it"
     ) throws(TransportError) -> [UInt8]? {
         let fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         if fd < 0, errno == ENOENT { return nil }
@@ -44,7 +46,7 @@ package enum StateFile {
                     .state, "a private state file belongs to another user; run as that user or change its owner")
             }
             guard status.st_mode & 0o077 == 0 else {
-                throw TransportError(.state, "a private state file is open to other users; run chmod 600 on it")
+                throw TransportError(.state, openToOthers)
             }
         }
         return try readAll(fd, maxBytes: maxBytes)
