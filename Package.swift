@@ -46,7 +46,7 @@ let package = Package(
         .testTarget(name: "CulvertCoreTests", dependencies: ["CulvertCore"]),
         .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
         .testTarget(name: "CulvertIOTests", dependencies: ["CulvertIO", "CLinux"]),
-        .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
+        .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNgtcp2", "CNghttp3"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
     ],
