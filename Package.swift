@@ -47,6 +47,7 @@ let package = Package(
         .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
         .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
+        .testTarget(name: "CulvertTests", dependencies: ["Culvert", "CulvertTransport", "CulvertTunnel"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
     ],
     swiftLanguageModes: [.v6]
