@@ -34,6 +34,9 @@ public actor EndpointManager {
     private var driver: EndpointDriver?
     private var connections: [ConnectionKey: Connection] = [:]
     private var connectionCount = 0
+    /// How to give up each pairing that is under way.
+    private var pairings: [Int: () -> Void] = [:]
+    private var pairingCount = 0
 
     /// The manager runs on its event loop, where the sockets are.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -60,7 +63,7 @@ public actor EndpointManager {
     ///
     /// Throws `metadata` for an invite that is not valid, `authentication` for one that was used, `peerIdentity` when
     /// another node answers, and availability kinds when nobody does. A failure after the request was sent is never
-    /// retried: the invite may be used up.
+    /// retried: the invite may be used up. Cancelling the task gives up, with `cancelled` before that point.
     public func pair(with link: String, name: String? = nil, deviceName: String? = nil) async throws(TransportError)
         -> PairedServer
     {
@@ -79,21 +82,40 @@ public actor EndpointManager {
     {
         let alpn = ALPN.pairing.first { invite.payload.tunnel?.alpns.contains($0) == true } ?? ALPN.pairing[0]
         let addresses = invite.endpoint.ticket?.directAddresses ?? []
-        return await withCheckedContinuation { continuation in
-            let dialer = Dialer(driver: driver, node: invite.endpoint.nodeID, addresses: addresses, alpn: alpn) {
-                [loop] result in
-                switch result {
-                case .failure(let error): continuation.resume(returning: .failure(error))
-                case .success(let connection):
-                    PairingExchange(request, on: connection, loop: loop) { continuation.resume(returning: $0) }.start()
+        pairingCount += 1
+        let number = pairingCount
+        defer { pairings[number] = nil }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let dialer = Dialer(driver: driver, node: invite.endpoint.nodeID, addresses: addresses, alpn: alpn) {
+                    [loop] result in
+                    switch result {
+                    case .failure(let error): continuation.resume(returning: .failure(error))
+                    case .success(let connection):
+                        let exchange = PairingExchange(request, on: connection, loop: loop) {
+                            continuation.resume(returning: $0)
+                        }
+                        self.pairings[number] = exchange.giveUp
+                        exchange.start()
+                    }
                 }
+                pairings[number] = {
+                    dialer.cancel()
+                    continuation.resume(returning: .failure(Self.givenUp))
+                }
+                dialer.start()
             }
-            dialer.start()
+        } onCancel: {
+            Task { await self.giveUpPairing(number) }
         }
     }
 
+    private func giveUpPairing(_ number: Int) {
+        pairings.removeValue(forKey: number)?()
+    }
+
     /// Connects to a paired server and opens its loopback proxy. Throws when the server cannot be reached now, when it
-    /// is not the paired one, when it has revoked this device, or when the port is taken.
+    /// is not the paired one, when it has revoked this device, when the port is taken, or when the task is cancelled.
     public func connect(to server: PairedServer, _ options: ConnectionOptions = ConnectionOptions())
         async throws(TransportError) -> ServerConnection
     {
@@ -120,7 +142,11 @@ public actor EndpointManager {
         connectionCount += 1
         let key = ConnectionKey(number: connectionCount)
         connections[key] = Connection(link: link, proxy: proxy, events: continuation)
-        let failure = await withCheckedContinuation { started in link.start { started.resume(returning: $0) } }
+        let failure = await withTaskCancellationHandler {
+            await firstAttempt(of: key)
+        } onCancel: {
+            Task { await self.close(key, grace: .zero) }
+        }
         if let failure {
             await close(key, grace: .zero)
             throw failure
@@ -128,25 +154,36 @@ public actor EndpointManager {
         return ServerConnection(baseURL: "http://127.0.0.1:\(proxy.port)", events: events, manager: self, id: key)
     }
 
+    private func firstAttempt(of key: ConnectionKey) async -> TransportError? {
+        guard let link = connections[key]?.link else { return Self.closed }
+        return await withCheckedContinuation { started in link.start { started.resume(returning: $0) } }
+    }
+
     /// Closes a connection; see ``ServerConnection/close(grace:)``.
     func close(_ key: ConnectionKey, grace: Duration) async {
-        guard let connection = connections.removeValue(forKey: key) else { return }
+        guard let connection = connections[key] else { return }
         await GracePeriod.wait(grace, loop: loop) { connection.proxy.stopAccepting(whenDrained: $0) }
         connection.proxy.close()
         connection.link.close()
         connection.events.finish()
+        connections[key] = nil
         driver?.flush()
     }
 
     /// Closes all connections at once, the socket and the event loop. The manager is of no use afterwards.
     public func close() async {
+        guard let driver else { return }
+        // From here on nothing new begins.
+        self.driver = nil
+        for number in pairings.keys { giveUpPairing(number) }
         for key in connections.keys { await close(key, grace: .zero) }
-        driver?.close()
-        driver = nil
+        driver.flush()
+        driver.close()
         loop.stop()
     }
 
     private static let closed = TransportError(.cancelled, "the endpoint is closed")
+    private static let givenUp = TransportError(.cancelled, "the pairing was given up; the invite is not used")
     /// Events kept for a reader that is slow; older ones are dropped.
     private static let bufferedEvents = 64
 }

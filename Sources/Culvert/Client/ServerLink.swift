@@ -45,7 +45,7 @@ final class ServerLink {
         dial()
     }
 
-    /// Closes the connection and stops dialling.
+    /// Closes the connection and stops dialling; whoever still waits for the first attempt hears of it.
     func close() {
         let previous = state
         state = .stopped
@@ -56,6 +56,7 @@ final class ServerLink {
         case .connected(let connection): connection.close(.done)
         case .idle, .pausing, .stopped: break
         }
+        finishFirstAttempt(TransportError(.cancelled, "the connection was closed before it was made"))
     }
 
     private func dial() {

@@ -37,6 +37,8 @@ public struct ServerStore: Sendable {
     /// Makes sure that a server can be added. Throws `state`.
     func prepare() throws(TransportError) {
         try StateFile.makeDirectory(directory)
+        // Names are compared when a server is added, so a file that cannot be read is in the way then.
+        _ = try list()
         let probe = directory + "/.probe"
         try StateFile.writeAtomically(probe, [UInt8](repeating: 0, count: Self.typicalFile))
         try StateFile.remove(probe)

@@ -20,7 +20,7 @@ public actor Host {
     private let configuration: HostConfiguration
     private let key: SecretKey
     /// Held as long as the host runs, so that no second one serves from the same directory.
-    private let lock: LockFile
+    private var lock: LockFile?
     private var driver: EndpointDriver?
     private var adapter: HostAdapter?
     private var store: HostStore?
@@ -146,6 +146,7 @@ public actor Host {
         self.adapter = nil
         self.driver = nil
         store = nil
+        lock = nil
         continuation.finish()
         loop.stop()
     }

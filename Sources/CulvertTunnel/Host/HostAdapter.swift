@@ -63,14 +63,21 @@ package final class HostAdapter {
     /// Takes no new streams; calls `whenDrained` once when the last stream is over, perhaps at once.
     package func stopAccepting(whenDrained: @escaping () -> Void) {
         isAccepting = false
-        onDrained = whenDrained
+        let others = onDrained
+        onDrained = {
+            others?()
+            whenDrained()
+        }
         streamEnded()
     }
 
-    /// Closes all connections and stores what is not stored yet.
+    /// Closes all connections and stores what is not stored yet. Nobody waits for streams any more.
     package func close() {
         for connection in connections.values { connection.close(.done) }
         storeLastSeen()
+        let onDrained = onDrained
+        self.onDrained = nil
+        onDrained?()
     }
 
     // MARK: Called by connections

@@ -38,7 +38,8 @@ package final class PairingExchange {
         }
     }
 
-    private func giveUp() {
+    /// Ends the exchange without an answer.
+    package func giveUp() {
         complete(.failure(client.lost))
     }
 
