@@ -112,13 +112,17 @@ package final class HostAdapter {
         guard !limiter.isBlocked(source, at: loop.now) else { return .refused(.blocked) }
         do {
             let decision = try store.pair(request, node: node, token: .generate(), now: SystemClock.wall())
-            limiter.record(decision, from: source, at: loop.now)
             if case .granted = decision { notify(.paired(name: request.deviceName ?? DeviceName.placeholder)) }
             return decision
         } catch {
             notify(.failed(error))
             return .refused(.hostState)
         }
+    }
+
+    /// Counts what came of a pairing stream, whatever was on it.
+    func record(_ decision: PairingDecision, on connection: QUICConnection) {
+        limiter.record(decision, from: connection.path.remote.ip, at: loop.now)
     }
 
     private func storeLastSeen() {

@@ -124,6 +124,8 @@ extension HostConnection: ConnectionHandler {
         case .pairing:
             stream.handler = PairingStream(stream, loop: adapter.loop) { [unowned adapter, unowned connection] request in
                 adapter.pair(request, on: connection)
+            } record: { [unowned adapter, unowned connection] decision in
+                adapter.record(decision, on: connection)
             }
         case .undecided: stream.reset(.notNeeded)
         }
