@@ -48,6 +48,7 @@ let package = Package(
         .testTarget(name: "CulvertIOTests", dependencies: ["CulvertIO", "CLinux"]),
         .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNgtcp2", "CNghttp3"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
+        .testTarget(name: "CulvertTests", dependencies: ["Culvert", "CulvertTransport", "CulvertTunnel"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
     ],
     swiftLanguageModes: [.v6]

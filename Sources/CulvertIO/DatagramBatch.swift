@@ -74,7 +74,8 @@ package final class DatagramBatch {
 
     /// Calls `body` with each datagram that waits, in order.
     package func forEach(
-        _ body: (_ datagram: UnsafeRawBufferPointer, _ local: SocketAddress?, _ remote: SocketAddress, _ ecn: UInt8) -> Void
+        _ body: (_ datagram: UnsafeRawBufferPointer, _ local: SocketAddress?, _ remote: SocketAddress, _ ecn: UInt8) ->
+            Void
     ) {
         for group in groups[head...] {
             for start in stride(from: group.offset, to: group.offset + group.count, by: group.segment) {

@@ -17,7 +17,9 @@ package enum UnixExchange {
         var sent = 0
         while sent < request.count {
             try wait(fd.number, Int16(POLLOUT), until: deadline)
-            let count = request.withUnsafeBytes { clinux_send(fd.number, $0.baseAddress.map { $0 + sent }, $0.count - sent) }
+            let count = request.withUnsafeBytes {
+                clinux_send(fd.number, $0.baseAddress.map { $0 + sent }, $0.count - sent)
+            }
             guard count > 0 || count == -Int(EAGAIN) else { throw gone }
             sent += max(0, count)
         }

@@ -115,7 +115,8 @@ struct EndpointTests {
         let quiet = try network.add(1, alpns: [TestPair.alpn])
         let other = try network.add(2)
         let connection = try other.endpoint.connect(
-            to: SecretKey.generate().nodeID, on: .init(local: other.address, remote: quiet.address), alpn: TestPair.alpn,
+            to: SecretKey.generate().nodeID, on: .init(local: other.address, remote: quiet.address),
+            alpn: TestPair.alpn,
             now: network.now)
         let handler = RecordingConnection()
         connection.handler = handler
@@ -136,7 +137,8 @@ struct EndpointTests {
             if damage.chance(0.2) {
                 var copy = bytes
                 switch Int.random(in: 0..<3, using: &damage) {
-                case 0: copy[Int.random(in: 0..<copy.count, using: &damage)] ^= 1 << UInt8.random(in: 0..<8, using: &damage)
+                case 0:
+                    copy[Int.random(in: 0..<copy.count, using: &damage)] ^= 1 << UInt8.random(in: 0..<8, using: &damage)
                 case 1: copy = Array(copy.prefix(Int.random(in: 0..<copy.count, using: &damage)))
                 default: copy = randomBytes(Int.random(in: 0..<1400, using: &damage), seed: damage.next())
                 }

@@ -56,7 +56,9 @@ final class SimulatedNetwork {
     }
 
     /// Adds an endpoint at 10.0.0.`number`.
-    func add(_ number: UInt8, key: SecretKey = .generate(), alpns: [String] = [], acceptor: (any ConnectionAcceptor)? = nil)
+    func add(
+        _ number: UInt8, key: SecretKey = .generate(), alpns: [String] = [], acceptor: (any ConnectionAcceptor)? = nil
+    )
         throws -> Node
     {
         var generator = SplitMix64(seed: random.next())
@@ -138,7 +140,8 @@ final class SimulatedNetwork {
         guard bytes.count <= conditions.maximumDatagram else { return }
         for _ in 0..<(random.chance(conditions.duplication) ? 2 : 1) {
             guard !random.chance(conditions.loss) else { continue }
-            let jitter = conditions.jitter > .zero ? Int64.random(in: 0...conditions.jitter.nanoseconds, using: &random) : 0
+            let jitter =
+                conditions.jitter > .zero ? Int64.random(in: 0...conditions.jitter.nanoseconds, using: &random) : 0
             inFlight.append(
                 Datagram(
                     arrival: now + conditions.delay + .nanoseconds(jitter), order: sentCount, bytes: bytes, from: from,

@@ -5,7 +5,9 @@ import Testing
 @Suite("Streams")
 struct StreamTests {
     /// A connected pair with one open stream that has carried a byte each way.
-    static func open(seed: UInt64) throws -> (TestPair, QUICConnection, QUICStream, RecordingStream, RecordingStream, QUICStream) {
+    static func open(seed: UInt64) throws -> (
+        TestPair, QUICConnection, QUICStream, RecordingStream, RecordingStream, QUICStream
+    ) {
         let pair = try TestPair(seed: seed)
         let (connection, _) = try pair.connect()
         let stream = try #require(connection.openStream())

@@ -98,7 +98,9 @@ struct TestPair {
     let serverKey: SecretKey
     let clientKey: SecretKey
 
-    init(seed: UInt64, _ conditions: LinkConditions = LinkConditions(), echoes: Bool = false, consumes: Bool = true) throws {
+    init(seed: UInt64, _ conditions: LinkConditions = LinkConditions(), echoes: Bool = false, consumes: Bool = true)
+        throws
+    {
         network = SimulatedNetwork(seed: seed, conditions)
         acceptor = RecordingAcceptor()
         acceptor.echoes = echoes
@@ -110,7 +112,9 @@ struct TestPair {
     }
 
     /// Begins to dial the server.
-    func dial(expecting node: NodeID? = nil, alpn: String = TestPair.alpn) throws -> (QUICConnection, RecordingConnection) {
+    func dial(expecting node: NodeID? = nil, alpn: String = TestPair.alpn) throws -> (
+        QUICConnection, RecordingConnection
+    ) {
         let connection = try client.endpoint.connect(
             to: node ?? serverKey.nodeID, on: NetworkPath(local: client.address, remote: server.address), alpn: alpn,
             now: network.now)
@@ -130,5 +134,7 @@ struct TestPair {
 /// Bytes that depend on the seed.
 func randomBytes(_ count: Int, seed: UInt64) -> [UInt8] {
     var generator = SplitMix64(seed: seed)
-    return (0..<(count + 7) / 8).flatMap { _ in withUnsafeBytes(of: generator.next(), Array.init) }.prefix(count).map { $0 }
+    return (0..<(count + 7) / 8).flatMap { _ in withUnsafeBytes(of: generator.next(), Array.init) }.prefix(count).map {
+        $0
+    }
 }

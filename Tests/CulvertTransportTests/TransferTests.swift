@@ -5,7 +5,9 @@ import Testing
 @Suite("Transfer over a bad network")
 struct TransferTests {
     /// Echoes bytes over a network drawn from `seed` and tells how it went.
-    static func echo(seed: UInt64, bytes count: Int, streams: Int) throws -> (RecordingConnection, [RecordingStream], [[UInt8]]) {
+    static func echo(seed: UInt64, bytes count: Int, streams: Int) throws -> (
+        RecordingConnection, [RecordingStream], [[UInt8]]
+    ) {
         var draw = SplitMix64(seed: seed)
         var conditions = LinkConditions()
         conditions.delay = .milliseconds(Int64.random(in: 1...80, using: &draw))

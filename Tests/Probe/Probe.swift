@@ -133,9 +133,6 @@ final class EchoClient: StreamHandler, ConnectionHandler {
     func streamClosed(_ stream: QUICStream) {}
     func connectionEstablished(_ connection: QUICConnection) {}
     func connection(_ connection: QUICConnection, accepted stream: QUICStream) {}
-    func connectionConfirmed(_ connection: QUICConnection) {}
-    func connectionMayOpenStreams(_ connection: QUICConnection) {}
-    func connectionPathChanged(_ connection: QUICConnection) {}
     func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd) { finish(.failure(reason.error)) }
 }
 
@@ -153,9 +150,6 @@ final class EchoConnection: ConnectionHandler {
     }
 
     func connection(_ connection: QUICConnection, accepted stream: QUICStream) { stream.handler = EchoStream() }
-    func connectionConfirmed(_ connection: QUICConnection) {}
-    func connectionMayOpenStreams(_ connection: QUICConnection) {}
-    func connectionPathChanged(_ connection: QUICConnection) {}
 
     func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd) {
         let error = reason.error

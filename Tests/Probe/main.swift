@@ -37,11 +37,13 @@ do {
     probe = try Probe()
     switch CommandLine.arguments.dropFirst().first {
     case "echo":
-        guard let ticket = option("ticket"), let alpn = option("alpn"), let count = option("bytes").flatMap(Int.init) else {
+        guard let ticket = option("ticket"), let alpn = option("alpn"), let count = option("bytes").flatMap(Int.init)
+        else {
             exit(2)
         }
         let parsed = try EndpointTicket(text: ticket)
-        try await probe.echo(parsed, node: option("node").flatMap { NodeID($0) } ?? parsed.nodeID, alpn: alpn, count: count)
+        try await probe.echo(
+            parsed, node: option("node").flatMap { NodeID($0) } ?? parsed.nodeID, alpn: alpn, count: count)
     case "serve-echo":
         guard let alpn = option("alpn"), let address = option("listen").flatMap({ SocketAddress($0) }) else { exit(2) }
         try await probe.serveEcho(alpn: alpn, at: address)

@@ -61,7 +61,7 @@ public actor EndpointManager {
     ///
     /// Throws `metadata` for an invite that is not valid, `authentication` for one that was used, `peerIdentity` when
     /// another node answers, and availability kinds when nobody does. A failure after the request was sent is never
-    /// retried: the invite may be used up. Cancelling the task gives up.
+    /// retried: the invite may be used up. Cancelling the task gives up, with `cancelled` before that point.
     public func pair(with link: String, name: String? = nil, deviceName: String? = nil) async throws(TransportError)
         -> PairedServer
     {
@@ -70,7 +70,8 @@ public actor EndpointManager {
         let request = PairingRequest(
             pairingToken: invite.payload.pairingToken.text, deviceName: deviceName ?? HostConfiguration.machineName)
         // What could go wrong afterwards is tried before, so that a full disk or a taken name does not cost the invite.
-        try store.prepare(for: invite, name: name)
+        if let name { try store.checkName(name, for: invite.endpoint.nodeID) }
+        try store.prepare()
         lastKey += 1
         let key = lastKey
         pairings[key] = PairingAttempt(request, with: invite, driver: driver)
@@ -140,19 +141,24 @@ public actor EndpointManager {
 
     /// Closes a connection; see ``ServerConnection/close(grace:)``.
     func close(_ key: ConnectionKey, grace: Duration) async {
-        guard let connection = connections.removeValue(forKey: key) else { return }
+        guard let connection = connections[key] else { return }
         await GracePeriod.wait(grace, loop: loop) { connection.proxy.stopAccepting(whenDrained: $0) }
         connection.proxy.close()
         connection.link.close()
         connection.events.finish()
+        connections[key] = nil
         driver?.flush()
     }
 
     /// Closes all connections at once, the socket and the event loop. The manager is of no use afterwards.
     public func close() async {
+        guard let driver else { return }
+        // From here on nothing new begins.
+        self.driver = nil
+        for key in pairings.keys { cancelPairing(key) }
         for key in connections.keys { await close(key, grace: .zero) }
-        driver?.close()
-        driver = nil
+        driver.flush()
+        driver.close()
         loop.stop()
     }
 

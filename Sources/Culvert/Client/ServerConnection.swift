@@ -12,7 +12,8 @@ public final class ServerConnection: Sendable {
     private let manager: EndpointManager
     private let id: EndpointManager.ConnectionKey
 
-    init(baseURL: String, events: AsyncStream<ServerEvent>, manager: EndpointManager, id: EndpointManager.ConnectionKey) {
+    init(baseURL: String, events: AsyncStream<ServerEvent>, manager: EndpointManager, id: EndpointManager.ConnectionKey)
+    {
         self.baseURL = baseURL
         self.events = events
         self.manager = manager

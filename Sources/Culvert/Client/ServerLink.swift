@@ -23,6 +23,7 @@ final class ServerLink {
     private var schedule = ReconnectSchedule()
     private var timer: LoopTimer?
     private var lastDial = Instant(nanoseconds: 0)
+    private var establishedAt = Instant(nanoseconds: 0)
     private var onFirstAttempt: ((TransportError?) -> Void)?
     private var wasConnected = false
     /// The proxy that waits for streams.
@@ -30,6 +31,9 @@ final class ServerLink {
 
     /// How often a waiting local connection may bring a dial forward.
     private static let eagerPause = Duration.seconds(1)
+    /// How long a connection must have lived for its loss to be dialled at once: a host that drops every connection is
+    /// not dialled in a loop.
+    private static let provenAfter = Duration.seconds(10)
 
     init(server: PairedServer, driver: EndpointDriver, notify: @escaping (ServerEvent) -> Void) {
         self.server = server
@@ -45,7 +49,7 @@ final class ServerLink {
         dial()
     }
 
-    /// Closes the connection and stops dialling.
+    /// Closes the connection and stops dialling; whoever still waits for the first attempt hears of it.
     func close() {
         let previous = state
         state = .stopped
@@ -79,13 +83,13 @@ final class ServerLink {
 
     private func established(_ connection: QUICConnection) {
         state = .connected(connection)
+        establishedAt = driver.loop.now
         connection.handler = self
         proxy?.tunnelAvailable()
     }
 
     /// The host takes this device: only now is the connection proven.
     private func confirmed(_ connection: QUICConnection) {
-        schedule.reset()
         if wasConnected { notify(.reconnected) }
         wasConnected = true
         finishFirstAttempt(nil)
@@ -149,6 +153,7 @@ extension ServerLink: ConnectionHandler {
 
     func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd) {
         guard case .connected = state else { return }
+        if driver.loop.now - establishedAt >= Self.provenAfter { schedule.reset() }
         let error = reason.error
         if wasConnected, error.kind.mayFallBack || error.kind == .limit { notify(.disconnected(error)) }
         failed(error)

@@ -34,12 +34,18 @@ public struct ServerStore: Sendable {
         return true
     }
 
-    /// Makes sure that the invite's server can be added, under `name` if that is given. Throws `state`.
-    func prepare(for invite: Invite, name: String?) throws(TransportError) {
-        if let name, let other = try server(named: name), other.nodeID != invite.endpoint.nodeID {
-            throw TransportError(.state, "another server has this name already; choose one with --name, or forget that server")
+    /// Makes sure that a server with `nodeID` may be called `name`. Throws `state` when another one is.
+    func checkName(_ name: String, for nodeID: NodeID) throws(TransportError) {
+        if let other = try server(named: name), other.nodeID != nodeID {
+            throw TransportError(.state, "another server has this name; choose one with --name, or forget that server")
         }
+    }
+
+    /// Makes sure that a server can be added. Throws `state`.
+    func prepare() throws(TransportError) {
         try StateFile.makeDirectory(directory)
+        // Names are compared when a server is added, so a file that cannot be read is in the way then.
+        _ = try list()
         let probe = directory + "/.probe"
         try StateFile.writeAtomically(probe, [UInt8](repeating: 0, count: Self.typicalFile))
         try StateFile.remove(probe)
@@ -47,7 +53,8 @@ public struct ServerStore: Sendable {
 
     /// Remembers the server of a redeemed invite, under `name`, its own name, or one made of it that is free. A server
     /// that was paired before is replaced. Throws `state`, and `protocolViolation` for a token of another form.
-    func add(_ invite: Invite, grant: PairingGrant, name: String?, now: UnixTime) throws(TransportError) -> PairedServer {
+    func add(_ invite: Invite, grant: PairingGrant, name: String?, now: UnixTime) throws(TransportError) -> PairedServer
+    {
         guard let metadata = invite.payload.tunnel, let token = DeviceToken(grant.deviceToken) else {
             throw TransportError(.protocolViolation, "the host gave a device token of an unknown form")
         }

@@ -31,7 +31,8 @@ public struct ControlClient: Sendable {
         try ask(.makeInvite(validForSeconds: lifetime?.components.seconds), for: IssuedInvite.self)
     }
 
-    private func ask<Value: Decodable>(_ request: ControlRequest, for type: Value.Type) throws(TransportError) -> Value {
+    private func ask<Value: Decodable>(_ request: ControlRequest, for type: Value.Type) throws(TransportError) -> Value
+    {
         guard let value = ControlJSON.decode(type, from: try exchange(request)) else { throw Self.garbled }
         return value
     }

@@ -106,7 +106,8 @@ private final class ControlConnection {
         }
         guard let (head, length) = head else { return }
         let lengths = head.values(of: "content-length").map { Int(String(decoding: $0, as: UTF8.self)) }
-        guard lengths.count <= 1, let bodyLength = lengths.first ?? 0, (0...Self.maximumBody).contains(bodyLength) else {
+        guard lengths.count <= 1, let bodyLength = lengths.first ?? 0, (0...Self.maximumBody).contains(bodyLength)
+        else {
             return respond(.notFound)
         }
         guard input.count >= length + bodyLength else { return }

@@ -20,7 +20,7 @@ public actor Host {
     private let configuration: HostConfiguration
     private let key: SecretKey
     /// Held as long as the host runs, so that no second one serves from the same directory.
-    private let lock: LockFile
+    private var lock: LockFile?
     private var driver: EndpointDriver?
     private var adapter: HostAdapter?
     private var store: HostStore?
@@ -166,6 +166,7 @@ public actor Host {
         self.adapter = nil
         self.driver = nil
         store = nil
+        lock = nil
         continuation.finish()
         loop.stop()
     }
@@ -215,7 +216,8 @@ extension HTTPTarget {
         switch self {
         case .unix(let path): [.unix(path)]
         // RFC 6761 section 6.3: localhost is loopback without asking anybody.
-        case .tcp("localhost", let port): [IPAddress.loopbackV4, .loopbackV6].map { .tcp(SocketAddress($0, port: port)) }
+        case .tcp("localhost", let port):
+            [IPAddress.loopbackV4, .loopbackV6].map { .tcp(SocketAddress($0, port: port)) }
         case .tcp(let host, let port): IPAddress(host).map { [.tcp(SocketAddress($0, port: port))] } ?? []
         }
     }

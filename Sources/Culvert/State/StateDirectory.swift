@@ -43,7 +43,8 @@ public struct StateDirectory: Hashable, Sendable {
     private func readIdentity() throws(TransportError) -> SecretKey? {
         let bytes = try StateFile.read(
             identityFile, maxBytes: 256,
-            openToOthers: "other users can read identity.key, so it may be known to them; run chmod 600 on it, or remove it")
+            openToOthers:
+                "other users can read identity.key, so it may be known to them; run chmod 600 on it, or remove it")
         guard let bytes else { return nil }
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.hasSuffix("\n"), let key = SecretKey(text.dropLast()) else {

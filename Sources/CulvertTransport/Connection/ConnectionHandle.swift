@@ -74,7 +74,9 @@ final class ConnectionHandle {
     static func freshID(_ entropy: Entropy, length: Int = TransportLimits.connectionIDLength) -> ngtcp2_cid {
         var id = ngtcp2_cid()
         id.datalen = length
-        withUnsafeMutableBytes(of: &id.data) { entropy.fill(UnsafeMutableRawBufferPointer(rebasing: $0.prefix(length))) }
+        withUnsafeMutableBytes(of: &id.data) {
+            entropy.fill(UnsafeMutableRawBufferPointer(rebasing: $0.prefix(length)))
+        }
         return id
     }
 

@@ -19,6 +19,16 @@ package protocol ConnectionHandler: AnyObject {
     func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd)
 }
 
+// What most users have no use for.
+extension ConnectionHandler {
+    /// Nothing.
+    package func connectionConfirmed(_ connection: QUICConnection) {}
+    /// Nothing.
+    package func connectionMayOpenStreams(_ connection: QUICConnection) {}
+    /// Nothing.
+    package func connectionPathChanged(_ connection: QUICConnection) {}
+}
+
 /// Why a connection ended.
 package enum ConnectionEnd: Hashable, Sendable {
     /// This side closed it.

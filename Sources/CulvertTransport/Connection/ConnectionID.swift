@@ -8,7 +8,9 @@ struct ConnectionID: Hashable {
     init(_ bytes: UnsafeRawBufferPointer) {
         count = min(bytes.count, Int(NGTCP2_MAX_CIDLEN))
         let length = count
-        withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(length))) }
+        withUnsafeMutableBytes(of: &words) {
+            $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(length)))
+        }
     }
 
     init(_ id: ngtcp2_cid) {

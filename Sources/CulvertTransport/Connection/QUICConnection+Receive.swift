@@ -56,7 +56,8 @@ extension QUICConnection {
         case NGTCP2_ERR_DRAINING:
             finish(peersReason, closePacket: nil)
         case NGTCP2_ERR_DROP_CONN:
-            finish(.failed(knownFailure ?? TransportError(.unavailable, "the connection was dropped")), closePacket: nil)
+            finish(
+                .failed(knownFailure ?? TransportError(.unavailable, "the connection was dropped")), closePacket: nil)
         case NGTCP2_ERR_RECV_VERSION_NEGOTIATION:
             finish(
                 .failed(TransportError(.protocolViolation, "the peer does not speak QUIC version 1")), closePacket: nil)
@@ -80,7 +81,9 @@ extension QUICConnection {
             return .closedByPeer(CloseCode(rawValue: code))
         }
         switch code {
-        case 0: return .failed(TransportError(.unavailable, "the peer closed the connection"))
+        // APPLICATION_ERROR is what an application's close is called before the handshake is confirmed.
+        case 0, UInt64(NGTCP2_APPLICATION_ERROR):
+            return .failed(TransportError(.unavailable, "the peer closed the connection"))
         case UInt64(NGTCP2_CONNECTION_REFUSED):
             return .failed(TransportError(.unavailable, "the peer takes no new connections at the moment"))
         case 0x100...0x1ff:

@@ -97,12 +97,6 @@ extension Dialer: ConnectionHandler {
         attemptNext()
     }
 
-    /// Told to the later owner.
-    package func connectionConfirmed(_ connection: QUICConnection) {}
     /// Streams cannot come before the winner has another handler.
     package func connection(_ connection: QUICConnection, accepted stream: QUICStream) {}
-    /// Nothing waits for streams yet.
-    package func connectionMayOpenStreams(_ connection: QUICConnection) {}
-    /// The path matters to the later owner only.
-    package func connectionPathChanged(_ connection: QUICConnection) {}
 }

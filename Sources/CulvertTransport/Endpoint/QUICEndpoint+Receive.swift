@@ -33,7 +33,8 @@ extension QUICEndpoint {
     }
 
     private func deliver(
-        _ datagram: UnsafeRawBufferPointer, to connection: QUICConnection, on path: NetworkPath, ecn: UInt8, now: Instant
+        _ datagram: UnsafeRawBufferPointer, to connection: QUICConnection, on path: NetworkPath, ecn: UInt8,
+        now: Instant
     ) {
         _ = connection.receive(datagram, on: pathBuffer.pointer(to: path), ecn: ecn, now: now)
     }
@@ -42,8 +43,9 @@ extension QUICEndpoint {
     ///
     /// Such packets never reach ngtcp2: it would also honour the token of an ID that it has retired already, and a
     /// peer that answers a late packet with such a token would end a connection that has moved on.
-    private func receiveUnroutable(_ datagram: UnsafeRawBufferPointer, id: ConnectionID, on path: NetworkPath, now: Instant)
-    {
+    private func receiveUnroutable(
+        _ datagram: UnsafeRawBufferPointer, id: ConnectionID, on path: NetworkPath, now: Instant
+    ) {
         // RFC 9000 section 10.3: at least 21 bytes, the last 16 of which are the token.
         guard datagram.count >= 21, let base = datagram.baseAddress else { return }
         let token = ResetToken(base + datagram.count - 16)
@@ -87,7 +89,8 @@ extension QUICEndpoint {
         acceptor.endpoint(self, accepted: connection)
         let outcome = connection.receive(datagram, on: pathBuffer.pointer(to: path), ecn: ecn, now: now)
         if case .needsRetry = outcome {
-            connection.finish(.failed(TransportError(.unavailable, "the client has to prove its address")), closePacket: nil)
+            connection.finish(
+                .failed(TransportError(.unavailable, "the client has to prove its address")), closePacket: nil)
             ended.forget(id)
             sendRetry(header, to: path, now: now)
         }

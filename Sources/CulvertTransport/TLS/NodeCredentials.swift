@@ -25,7 +25,8 @@ final class NodeCredentials {
             }
         }
         guard result == GNUTLS_E_SUCCESS else {
-            throw TransportError(.state, "GnuTLS refused the identity key: is it built with Ed25519 and raw public keys?")
+            throw TransportError(
+                .state, "GnuTLS refused the identity key: is it built with Ed25519 and raw public keys?")
         }
     }
 

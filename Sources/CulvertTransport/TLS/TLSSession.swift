@@ -65,7 +65,8 @@ final class TLSSession {
                 return datum(UnsafeMutableRawBufferPointer(rebasing: bytes[start..<start + alpn.utf8.count]))
             }
             let mandatory = UInt32(GNUTLS_ALPN_MANDATORY.rawValue)
-            return gnutls_alpn_set_protocols(session, &protocols, UInt32(protocols.count), mandatory) == GNUTLS_E_SUCCESS
+            return gnutls_alpn_set_protocols(session, &protocols, UInt32(protocols.count), mandatory)
+                == GNUTLS_E_SUCCESS
         }
     }
 

@@ -60,14 +60,21 @@ package final class HostAdapter {
     /// Takes no new streams; calls `whenDrained` once when the last stream is over, perhaps at once.
     package func stopAccepting(whenDrained: @escaping () -> Void) {
         isAccepting = false
-        onDrained = whenDrained
+        let others = onDrained
+        onDrained = {
+            others?()
+            whenDrained()
+        }
         streamEnded()
     }
 
-    /// Closes all connections and stores what is not stored yet.
+    /// Closes all connections and stores what is not stored yet. Nobody waits for streams any more.
     package func close() {
         for connection in connections.values { connection.close(.done) }
         storeLastSeen()
+        let onDrained = onDrained
+        self.onDrained = nil
+        onDrained?()
     }
 
     // MARK: Called by connections
@@ -97,13 +104,17 @@ package final class HostAdapter {
         guard !limiter.isBlocked(source, at: loop.now) else { return .refused(.blocked) }
         do {
             let decision = try store.pair(request, node: node, token: .generate(), now: SystemClock.wall())
-            limiter.record(decision, from: source, at: loop.now)
             if case .granted = decision { notify(.paired(name: request.deviceName ?? DeviceName.placeholder)) }
             return decision
         } catch {
             notify(.failed(error))
             return .refused(.hostState)
         }
+    }
+
+    /// Counts what came of a pairing stream, whatever was on it.
+    func record(_ decision: PairingDecision, on connection: QUICConnection) {
+        limiter.record(decision, from: connection.path.remote.ip, at: loop.now)
     }
 
     private func storeLastSeen() {

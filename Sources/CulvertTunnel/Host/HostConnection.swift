@@ -122,15 +122,15 @@ extension HostConnection: ConnectionHandler {
             streams[ObjectIdentifier(host)] = host
             stream.handler = host
         case .pairing:
-            stream.handler = PairingStream(stream, loop: adapter.loop) { [unowned adapter, unowned connection] request in
+            stream.handler = PairingStream(stream, loop: adapter.loop) {
+                [unowned adapter, unowned connection] request in
                 adapter.pair(request, on: connection)
+            } record: { [unowned adapter, unowned connection] decision in
+                adapter.record(decision, on: connection)
             }
         case .undecided: stream.reset(.notNeeded)
         }
     }
-
-    func connectionConfirmed(_ connection: QUICConnection) {}
-    func connectionMayOpenStreams(_ connection: QUICConnection) {}
 
     func connectionPathChanged(_ connection: QUICConnection) {
         guard let deviceID else { return }

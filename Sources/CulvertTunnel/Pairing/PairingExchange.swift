@@ -14,8 +14,9 @@ package final class PairingExchange {
     private var timer: LoopTimer?
 
     /// Prepares to send `request` on `connection`, whose handler the exchange becomes.
-    package init(_ request: PairingRequest, on connection: QUICConnection, loop: EventLoop, completion: @escaping Completion)
-    {
+    package init(
+        _ request: PairingRequest, on connection: QUICConnection, loop: EventLoop, completion: @escaping Completion
+    ) {
         self.connection = connection
         self.completion = completion
         client = PairingClient(request)
@@ -90,12 +91,6 @@ extension PairingExchange: ConnectionHandler {
 
     /// The connection was established before.
     package func connectionEstablished(_ connection: QUICConnection) {}
-    /// The answer says more.
-    package func connectionConfirmed(_ connection: QUICConnection) {}
     /// Hosts open no streams.
     package func connection(_ connection: QUICConnection, accepted stream: QUICStream) { stream.reset(.notNeeded) }
-    /// The one stream is open.
-    package func connectionMayOpenStreams(_ connection: QUICConnection) {}
-    /// The path does not matter here.
-    package func connectionPathChanged(_ connection: QUICConnection) {}
 }

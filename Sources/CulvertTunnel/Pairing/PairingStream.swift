@@ -6,12 +6,18 @@ import CulvertTransport
 final class PairingStream {
     private let stream: QUICStream
     private let decide: (PairingRequest) -> PairingDecision
+    private let record: (PairingDecision) -> Void
     private var server = PairingServer()
     private var timer: LoopTimer?
 
-    init(_ stream: QUICStream, loop: EventLoop, decide: @escaping (PairingRequest) -> PairingDecision) {
+    /// `decide` is asked about a well-formed request, `record` is told what came of any.
+    init(
+        _ stream: QUICStream, loop: EventLoop, decide: @escaping (PairingRequest) -> PairingDecision,
+        record: @escaping (PairingDecision) -> Void
+    ) {
         self.stream = stream
         self.decide = decide
+        self.record = record
         let timer = LoopTimer(loop: loop) { [weak self] in self?.timeIsUp() }
         self.timer = timer
         timer.arm(at: loop.now + TunnelLimits.pairingTime)
@@ -22,7 +28,8 @@ final class PairingStream {
     }
 
     private func act(_ action: PairingServer.Action) {
-        guard case .answer(let bytes, _) = action else { return }
+        guard case .answer(let bytes, let decision) = action else { return }
+        record(decision)
         timer?.disarm()
         timer = nil
         stream.reply(bytes)

@@ -79,7 +79,11 @@ package final class LoopbackProxy {
     package func stopAccepting(whenDrained: @escaping () -> Void) {
         listener?.close()
         guard !connections.isEmpty else { return whenDrained() }
-        onDrained = whenDrained
+        let others = onDrained
+        onDrained = {
+            others?()
+            whenDrained()
+        }
     }
 
     /// Resets all local connections.

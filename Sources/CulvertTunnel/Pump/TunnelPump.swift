@@ -37,6 +37,8 @@ package final class TunnelPump {
     /// Whether what the socket still sends is read and dropped, because nobody wants it.
     private var isDiscarding = false
     private var isOver = false
+    /// Whether all that is left is that the stream delivers the end of the response.
+    private var isDelivering = false
     private var lingerTimer: LoopTimer?
 
     /// Joins `socket`, which is connected, and `stream`. `unwritten` holds what came from the stream so far; it has not
@@ -134,12 +136,15 @@ package final class TunnelPump {
 
     // MARK: Ends
 
-    /// The target ended its response: nothing that the client still sends has a reader.
+    /// The target ended its response: nothing that the client still sends has a reader. The tunnel is in use until the
+    /// client has all of the response, so that a host that shuts down waits for that.
     private func targetEnded() {
         stream.stopReceiving(.notNeeded)
         unwritten.removeAll()
+        socket.handler = nil
         socket.close()
-        complete()
+        isOver = true
+        isDelivering = true
     }
 
     /// The client has the whole response. It may still be sending a request that nobody reads: the socket stays for a
@@ -185,7 +190,7 @@ package final class TunnelPump {
 
     /// Ends both at once, the hard way.
     private func reset() {
-        guard !isOver else { return }
+        guard !isOver || isDelivering else { return }
         stream.reset(.connectionReset)
         stream.stopReceiving(.connectionReset)
         unwritten.removeAll()
@@ -195,6 +200,7 @@ package final class TunnelPump {
 
     private func complete() {
         isOver = true
+        isDelivering = false
         lingerTimer?.disarm()
         lingerTimer = nil
         stream.handler = nil
@@ -242,6 +248,7 @@ extension TunnelPump: StreamHandler {
     /// The stream, or its connection, is over before the response was passed on. A proxy that has all of it goes on
     /// writing; otherwise the tunnel was cut.
     package func streamClosed(_ stream: QUICStream) {
+        if isDelivering { complete() }
         guard !isOver else { return }
         if side == .host || !peerEnded { reset() }
     }
