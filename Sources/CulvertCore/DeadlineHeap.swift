@@ -1,92 +1,110 @@
-/// Something that wants to be woken at a time, and that a ``DeadlineHeap`` can hold.
+/// Something that waits for a time, and that a ``DeadlineHeap`` can hold.
 public protocol Deadlined: AnyObject {
-    /// When; ``Instant/never`` for not at all. Change it only through ``DeadlineHeap/set(_:for:)``.
-    var deadline: Instant { get set }
-    /// Its place in the heap; belongs to the heap.
+    /// Its place in the heap, nil when it is in none; belongs to the heap.
     var heapIndex: Int? { get set }
 }
 
-/// Things ordered by deadline: a binary heap whose elements know their place, so that moving a deadline takes
-/// O(log n) and allocates nothing.
+/// Things ordered by deadline and, for equal deadlines, by the order in which they were put in: a binary heap whose
+/// elements know their place, so that moving one takes O(log n) and allocates nothing.
+///
+/// Entries carry their keys, so that comparing does not touch the elements.
 public struct DeadlineHeap<Element: Deadlined> {
-    private var elements: [Element] = []
+    private struct Entry {
+        var deadline: Instant
+        var sequence: UInt64
+        var element: Element
+
+        func isBefore(_ other: Entry) -> Bool {
+            deadline != other.deadline ? deadline < other.deadline : sequence < other.sequence
+        }
+    }
+
+    private var entries: [Entry] = []
+    private var nextSequence: UInt64 = 0
 
     /// An empty heap.
     public init() {}
 
-    /// The element that is due first.
-    public var first: Element? { elements.first }
-
     /// The earliest deadline; ``Instant/never`` when nothing waits.
-    public var nextDeadline: Instant { elements.first?.deadline ?? .never }
+    public var nextDeadline: Instant { entries.first?.deadline ?? .never }
 
     /// How many elements wait.
-    public var count: Int { elements.count }
+    public var count: Int { entries.count }
 
-    /// Moves `element` to `deadline`; adds it when it was not in the heap, removes it for ``Instant/never``.
+    /// Marks a point in the order of ``set(_:for:)``; see ``popDue(at:setBefore:)``.
+    public var mark: UInt64 { nextSequence }
+
+    /// Has `element` wait for `deadline`, instead of what it waited for; ``Instant/never`` takes it out.
     public mutating func set(_ deadline: Instant, for element: Element) {
-        if deadline == .never {
-            remove(element)
-            return
-        }
-        let previous = element.deadline
-        element.deadline = deadline
+        guard deadline != .never else { return remove(element) }
+        let sequence = nextSequence
+        nextSequence += 1
         if let index = element.heapIndex {
-            if deadline < previous { siftUp(index) } else if deadline > previous { siftDown(index) }
+            entries[index].deadline = deadline
+            entries[index].sequence = sequence
+            siftDown(siftUp(index))
         } else {
-            element.heapIndex = elements.count
-            elements.append(element)
-            siftUp(elements.count - 1)
+            entries.append(Entry(deadline: deadline, sequence: sequence, element: element))
+            element.heapIndex = entries.count - 1
+            siftUp(entries.count - 1)
         }
     }
 
     /// Takes `element` out, if it is in.
     public mutating func remove(_ element: Element) {
-        element.deadline = .never
         guard let index = element.heapIndex else { return }
         element.heapIndex = nil
-        let last = elements.removeLast()
-        guard last !== element else { return }
-        elements[index] = last
-        last.heapIndex = index
-        siftUp(index)
-        siftDown(last.heapIndex ?? index)
+        let last = entries.removeLast()
+        guard index < entries.count else { return }
+        entries[index] = last
+        last.element.heapIndex = index
+        siftDown(siftUp(index))
     }
 
-    /// Takes out and returns an element that is due at `now`.
-    public mutating func popDue(at now: Instant) -> Element? {
-        guard let element = elements.first, element.deadline <= now else { return nil }
-        remove(element)
-        return element
+    /// Takes out and gives the first element that is due at `now` and was set before `mark`, so that elements which
+    /// are set again at once cannot keep the caller busy for ever.
+    public mutating func popDue(at now: Instant, setBefore mark: UInt64 = .max) -> Element? {
+        guard let first = entries.first, first.deadline <= now, first.sequence < mark else { return nil }
+        remove(first.element)
+        return first.element
     }
 
-    private mutating func siftUp(_ start: Int) {
+    /// Takes out all elements.
+    public mutating func removeAll() {
+        for entry in entries { entry.element.heapIndex = nil }
+        entries.removeAll()
+    }
+
+    /// Moves the entry towards the front; gives where it ends.
+    @discardableResult
+    private mutating func siftUp(_ start: Int) -> Int {
         var index = start
         while index > 0 {
             let parent = (index - 1) / 2
-            guard elements[index].deadline < elements[parent].deadline else { return }
+            guard entries[index].isBefore(entries[parent]) else { break }
             swap(index, parent)
             index = parent
         }
+        return index
     }
 
     private mutating func siftDown(_ start: Int) {
         var index = start
         while true {
-            var smallest = index
-            let left = 2 * index + 1
-            for child in left..<max(left, min(left + 2, elements.count)) {
-                if elements[child].deadline < elements[smallest].deadline { smallest = child }
+            var first = index
+            for child in 2 * index + 1...2 * index + 2
+            where child < entries.count && entries[child].isBefore(entries[first]) {
+                first = child
             }
-            guard smallest != index else { return }
-            swap(index, smallest)
-            index = smallest
+            if first == index { return }
+            swap(index, first)
+            index = first
         }
     }
 
-    private mutating func swap(_ first: Int, _ second: Int) {
-        elements.swapAt(first, second)
-        elements[first].heapIndex = first
-        elements[second].heapIndex = second
+    private mutating func swap(_ left: Int, _ right: Int) {
+        entries.swapAt(left, right)
+        entries[left].element.heapIndex = left
+        entries[right].element.heapIndex = right
     }
 }

@@ -18,7 +18,7 @@ package final class ByteQueue {
     /// An empty queue with chunks of `pool`.
     package init(pool: ChunkPool) {
         self.pool = pool
-        scratch = .allocate(capacity: Limits.vectors)
+        scratch = .allocate(capacity: IOLimits.vectors)
     }
 
     deinit {
@@ -34,28 +34,28 @@ package final class ByteQueue {
         var rest = bytes
         while !rest.isEmpty {
             let end = consumed + count
-            if end == chunks.count * Limits.chunkBytes { chunks.append(pool.take()) }
-            let offset = end % Limits.chunkBytes
-            let part = min(rest.count, Limits.chunkBytes - offset)
-            let target = UnsafeMutableRawBufferPointer(start: chunks[end / Limits.chunkBytes] + offset, count: part)
+            if end == chunks.count * IOLimits.chunkBytes { chunks.append(pool.take()) }
+            let offset = end % IOLimits.chunkBytes
+            let part = min(rest.count, IOLimits.chunkBytes - offset)
+            let target = UnsafeMutableRawBufferPointer(start: chunks[end / IOLimits.chunkBytes] + offset, count: part)
             target.copyMemory(from: UnsafeRawBufferPointer(rebasing: rest[..<part]))
             rest = UnsafeRawBufferPointer(rebasing: rest[part...])
             count += part
         }
     }
 
-    /// Offers free space behind the end, `max` bytes or what ``Limits/vectors`` vectors hold, and appends as many bytes
+    /// Offers free space behind the end, `max` bytes or what ``IOLimits/vectors`` vectors hold, and appends as many bytes
     /// as `body` says it has filled from the front. `body` must not touch the queue. Returns what `body` returned.
     @discardableResult
     package func withFreeVectors(max: Int, _ body: (UnsafeMutableBufferPointer<iovec>) -> Int) -> Int {
         var offered = 0
         var vectors = 0
-        while offered < max, vectors < Limits.vectors {
+        while offered < max, vectors < IOLimits.vectors {
             let end = consumed + count + offered
-            if end == chunks.count * Limits.chunkBytes { chunks.append(pool.take()) }
-            let offset = end % Limits.chunkBytes
-            let part = min(max - offered, Limits.chunkBytes - offset)
-            scratch[vectors] = iovec(iov_base: chunks[end / Limits.chunkBytes] + offset, iov_len: part)
+            if end == chunks.count * IOLimits.chunkBytes { chunks.append(pool.take()) }
+            let offset = end % IOLimits.chunkBytes
+            let part = min(max - offered, IOLimits.chunkBytes - offset)
+            scratch[vectors] = iovec(iov_base: chunks[end / IOLimits.chunkBytes] + offset, iov_len: part)
             vectors += 1
             offered += part
         }
@@ -67,16 +67,16 @@ package final class ByteQueue {
     }
 
     /// Points at up to `maxBytes` queued bytes from `offset` on, in up to `maxVectors` vectors (at most
-    /// ``Limits/vectors``). The vectors hold only during the call; the bytes stay where they are until consumed.
+    /// ``IOLimits/vectors``). The vectors hold only during the call; the bytes stay where they are until consumed.
     package func vectors(from offset: Int, maxBytes: Int, maxVectors: Int) -> UnsafeBufferPointer<iovec> {
         precondition(offset >= 0 && offset <= count, "an offset behind the end")
         var position = consumed + offset
         var left = min(maxBytes, count - offset)
         var used = 0
-        while left > 0, used < min(maxVectors, Limits.vectors) {
-            let start = position % Limits.chunkBytes
-            let part = min(left, Limits.chunkBytes - start)
-            scratch[used] = iovec(iov_base: chunks[position / Limits.chunkBytes] + start, iov_len: part)
+        while left > 0, used < min(maxVectors, IOLimits.vectors) {
+            let start = position % IOLimits.chunkBytes
+            let part = min(left, IOLimits.chunkBytes - start)
+            scratch[used] = iovec(iov_base: chunks[position / IOLimits.chunkBytes] + start, iov_len: part)
             used += 1
             position += part
             left -= part
@@ -97,7 +97,7 @@ package final class ByteQueue {
         var copy: [UInt8] = []
         while copy.count < min(count, self.count - offset) {
             let left = count - copy.count
-            for vector in vectors(from: offset + copy.count, maxBytes: left, maxVectors: Limits.vectors) {
+            for vector in vectors(from: offset + copy.count, maxBytes: left, maxVectors: IOLimits.vectors) {
                 copy += UnsafeRawBufferPointer(start: vector.iov_base, count: vector.iov_len)
             }
         }
@@ -109,9 +109,9 @@ package final class ByteQueue {
         precondition(n >= 0 && n <= count, "more bytes consumed than there are")
         count -= n
         consumed += n
-        while consumed >= Limits.chunkBytes {
+        while consumed >= IOLimits.chunkBytes {
             pool.give(chunks.removeFirst())
-            consumed -= Limits.chunkBytes
+            consumed -= IOLimits.chunkBytes
         }
         if count == 0 {
             consumed = 0
@@ -127,7 +127,7 @@ package final class ByteQueue {
     /// Gives back the chunks behind the end.
     private func trimUnused() {
         let end = consumed + count
-        let needed = count == 0 ? 0 : (end + Limits.chunkBytes - 1) / Limits.chunkBytes
+        let needed = count == 0 ? 0 : (end + IOLimits.chunkBytes - 1) / IOLimits.chunkBytes
         while chunks.count > needed { pool.give(chunks.removeLast()) }
         if count == 0 { consumed = 0 }
     }

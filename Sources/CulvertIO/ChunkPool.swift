@@ -1,4 +1,4 @@
-/// Hands out chunks of ``Limits/chunkBytes`` bytes and keeps a bounded number of returned ones for reuse.
+/// Hands out chunks of ``IOLimits/chunkBytes`` bytes and keeps a bounded number of returned ones for reuse.
 ///
 /// Confined to its loop, as are the queues that use it. One pool serves all queues of a loop.
 package final class ChunkPool {
@@ -8,7 +8,7 @@ package final class ChunkPool {
 
     /// An empty pool.
     package init() {
-        free.reserveCapacity(Limits.pooledChunks)
+        free.reserveCapacity(IOLimits.pooledChunks)
     }
 
     deinit {
@@ -20,12 +20,12 @@ package final class ChunkPool {
 
     func take() -> UnsafeMutableRawPointer {
         chunksInUse += 1
-        return free.popLast() ?? .allocate(byteCount: Limits.chunkBytes, alignment: 16)
+        return free.popLast() ?? .allocate(byteCount: IOLimits.chunkBytes, alignment: 16)
     }
 
     func give(_ chunk: UnsafeMutableRawPointer) {
         chunksInUse -= 1
-        if free.count < Limits.pooledChunks {
+        if free.count < IOLimits.pooledChunks {
             free.append(chunk)
         } else {
             chunk.deallocate()

@@ -19,8 +19,8 @@ package final class DatagramBatch {
         var isClosed: Bool { count % segment != 0 }
 
         func accepts(_ size: Int, _ local: SocketAddress?, _ remote: SocketAddress, _ ecn: UInt8) -> Bool {
-            size <= segment && !isClosed && count < segment * Limits.segmentsPerGroup
-                && count + size <= Limits.datagramBytes && ecn == self.ecn && remote == self.remote
+            size <= segment && !isClosed && count < segment * IOLimits.segmentsPerGroup
+                && count + size <= IOLimits.datagramBytes && ecn == self.ecn && remote == self.remote
                 && local == self.local
         }
     }
@@ -33,9 +33,9 @@ package final class DatagramBatch {
     private var head = 0
 
     /// An empty batch for `capacity` bytes.
-    package init(capacity: Int = Limits.batchBytes) {
+    package init(capacity: Int = IOLimits.batchBytes) {
         buffer = .allocate(byteCount: capacity, alignment: 64)
-        groups.reserveCapacity(Limits.messagesPerSend)
+        groups.reserveCapacity(IOLimits.messagesPerSend)
     }
 
     deinit {
@@ -51,7 +51,7 @@ package final class DatagramBatch {
     /// Space for one datagram of up to `size` bytes; nil when the batch is full and has to be sent first. It holds
     /// until the next call of this method.
     package func reserve(_ size: Int) -> UnsafeMutableRawBufferPointer? {
-        guard size <= buffer.count - end, groups.count < Limits.messagesPerSend else { return nil }
+        guard size <= buffer.count - end, groups.count < IOLimits.messagesPerSend else { return nil }
         reserved = size
         return UnsafeMutableRawBufferPointer(rebasing: buffer[end..<end + size])
     }

@@ -38,7 +38,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     private var wakeUp: FileDescriptor
     private let events: UnsafeMutablePointer<clinux_event>
     private var registrations = RegistrationTable()
-    private var timers = TimerHeap()
+    private var timers = DeadlineHeap<LoopTimer>()
     private var isClosed = false
     // Work lists in pairs: one gathers while the other is worked off, so that neither is ever reallocated.
     private var running: [UnownedJob] = []
@@ -135,7 +135,8 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     func schedule(_ timer: LoopTimer) -> Bool {
         preconditionOnLoop()
         guard !isClosed else { return false }
-        timers.insert(timer, at: timer.deadline, now: now)
+        // Not in the past: otherwise a timer that rearms itself there would stay ahead of all others for ever.
+        timers.set(max(timer.deadline, now), for: timer)
         return true
     }
 
@@ -188,32 +189,11 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     // MARK: The thread
 
     private func startThread(_ body: @escaping @Sendable (EventLoop) -> Void) -> Bool {
-        final class Start {
-            let loop: EventLoop
-            let body: @Sendable (EventLoop) -> Void
-            init(_ loop: EventLoop, _ body: @escaping @Sendable (EventLoop) -> Void) {
-                self.loop = loop
-                self.body = body
-            }
+        Thread.detach { [self] in
+            clinux_thread_setup(name)
+            threadIdentity.store(UInt(pthread_self()), ordering: .relaxed)
+            body(self)
         }
-        let start = Unmanaged.passRetained(Start(self, body))
-        var thread = pthread_t()
-        let result = pthread_create(
-            &thread, nil,
-            { argument in
-                guard let argument else { return nil }
-                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-                clinux_thread_setup(start.loop.name)
-                start.loop.threadIdentity.store(UInt(pthread_self()), ordering: .relaxed)
-                start.body(start.loop)
-                return nil
-            }, start.toOpaque())
-        guard result == 0 else {
-            start.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
     }
 
     private func run() {
@@ -244,7 +224,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         repeating.removeAll(keepingCapacity: true)
 
         let mark = timers.mark
-        while let timer = timers.popExpired(at: now, armedBefore: mark) { timer.fire() }
+        while let timer = timers.popDue(at: now, setBefore: mark) { timer.fire() }
 
         jobs.withLock { swap(&$0.jobs, &running) }
         runBatch()
@@ -261,7 +241,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     private func nanosecondsToNextTimer() -> Int64 {
-        let first = timers.first
+        let first = timers.nextDeadline
         if first == .never { return -1 }
         let clock = SystemClock.monotonic()
         return first <= clock ? 0 : Int64(clamping: first.nanoseconds - clock.nanoseconds)

@@ -1,5 +1,5 @@
 /// The bounds of this module, each with its reason.
-package enum Limits {
+package enum IOLimits {
     /// The size of a chunk of a ``ByteQueue``: four pages, so that a 64 KiB read is four or five vectors and an idle
     /// stream with a few bytes costs little.
     package static let chunkBytes = 16 * 1024

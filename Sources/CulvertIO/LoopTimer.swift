@@ -4,11 +4,11 @@ import CulvertCore
 ///
 /// Confined to the loop. Arming again moves the deadline, without allocation and in O(log n). The loop keeps an armed
 /// timer alive: an owner that goes away disarms it.
-package final class LoopTimer {
+package final class LoopTimer: Deadlined {
     private let loop: EventLoop
     private let action: () -> Void
-    /// The position in the loop's heap; -1 when not armed.
-    var heapIndex = -1
+    /// The position in the loop's heap; nil when not armed.
+    package var heapIndex: Int?
     /// When the action will be called; ``Instant/never`` when not armed.
     package private(set) var deadline = Instant.never
 
@@ -19,7 +19,7 @@ package final class LoopTimer {
     }
 
     /// Whether the action is due to be called.
-    package var isArmed: Bool { heapIndex >= 0 }
+    package var isArmed: Bool { heapIndex != nil }
 
     /// Calls the action once `instant` has come, instead of at any earlier set time. An instant that has passed fires
     /// in the next round of timers; ``Instant/never`` disarms.

@@ -26,7 +26,7 @@ enum SocketTable {
     static func userID(source: SocketAddress, destination: SocketAddress) -> uid_t? {
         // An IPv4 connection may be made by an IPv6 socket, which is in the other list.
         for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
-            guard let bytes = try? StateFile.contents(path, maxBytes: Limits.socketTableBytes) else { continue }
+            guard let bytes = try? StateFile.contents(path, maxBytes: IOLimits.socketTableBytes) else { continue }
             let text = String(decoding: bytes, as: UTF8.self)
             if let user = userID(in: text, source: source, destination: destination) { return user }
         }

@@ -24,7 +24,7 @@ package enum StateFile {
     /// larger than `maxBytes`, and, for `.ownerOnly`, a file of another user or one that others may read or write.
     /// `openToOthers` is the message for the latter, which may name the file.
     package static func read(
-        _ path: String, maxBytes: Int = Limits.stateFileBytes, access: Access = .ownerOnly,
+        _ path: String, maxBytes: Int = IOLimits.stateFileBytes, access: Access = .ownerOnly,
         openToOthers: StaticString = "a private state file is open to other users; run chmod 600 on it"
     ) throws(TransportError) -> [UInt8]? {
         let fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)

@@ -6,7 +6,7 @@ import Glibc
 package protocol StreamListenerHandler: AnyObject {
     /// A connection came; who does not keep and use `socket` closes it.
     func accepted(_ socket: StreamSocket)
-    /// The process is out of descriptors; accepting goes on after ``Limits/acceptPause``. Waiting connections stay in
+    /// The process is out of descriptors; accepting goes on after ``IOLimits/acceptPause``. Waiting connections stay in
     /// the kernel's queue.
     func acceptingPaused()
 }
@@ -49,7 +49,7 @@ package final class StreamListener {
             bound = try Self.bindUnix(descriptor.number, path)
         }
         guard bound == 0 else { throw BindFailure(bound).transportError }
-        let listening = clinux_listen(descriptor.number, Limits.listenBacklog)
+        let listening = clinux_listen(descriptor.number, IOLimits.listenBacklog)
         guard listening == 0 else { throw BindFailure(listening).transportError }
         var raw = clinux_address.none
         _ = clinux_local_address(descriptor.number, &raw)
@@ -100,7 +100,7 @@ package final class StreamListener {
 extension StreamListener: ReadinessHandler {
     /// Called by the loop.
     package func ready(_ events: Readiness) {
-        for _ in 0..<Limits.acceptsPerTurn {
+        for _ in 0..<IOLimits.acceptsPerTurn {
             guard descriptor.isOpen else { return }
             var peer = clinux_address.none
             let fd = clinux_accept(descriptor.number, &peer)
@@ -128,7 +128,7 @@ extension StreamListener: ReadinessHandler {
         loop.modify(registration, interest: [])
         let timer = pause ?? LoopTimer(loop: loop) { [weak self] in self?.resume() }
         pause = timer
-        timer.arm(at: loop.now + Limits.acceptPause)
+        timer.arm(at: loop.now + IOLimits.acceptPause)
         handler?.acceptingPaused()
     }
 

@@ -122,7 +122,7 @@ package final class StreamSocket {
     package func discard() -> StreamRead {
         guard phase != .closed, failure == nil else { return .failed }
         guard isReadable else { return hasReadEnd ? .end : .wouldBlock }
-        return withUnsafeTemporaryAllocation(byteCount: Limits.discardBytes, alignment: 16) { space in
+        return withUnsafeTemporaryAllocation(byteCount: IOLimits.discardBytes, alignment: 16) { space in
             var vector = iovec(iov_base: space.baseAddress, iov_len: space.count)
             return interpret(clinux_readv(descriptor.number, &vector, 1), of: space.count)
         }
@@ -172,7 +172,7 @@ package final class StreamSocket {
             guard phase != .closed, failure == nil else { return total > 0 ? .wrote(total) : .failed }
             guard isWritable else { return total > 0 ? .wrote(total) : .wouldBlock }
             guard !queue.isEmpty else { return .wrote(total) }
-            let vectors = queue.vectors(from: 0, maxBytes: .max, maxVectors: Limits.vectors)
+            let vectors = queue.vectors(from: 0, maxBytes: .max, maxVectors: IOLimits.vectors)
             let offered = min(queue.count, vectors.reduce(0) { $0 + $1.iov_len })
             let result = clinux_sendv(descriptor.number, vectors.baseAddress, vectors.count)
             guard case .wrote(let count) = wrote(result, of: offered) else { continue }

@@ -19,10 +19,10 @@ struct UDPSender: ~Copyable {
     var isSegmenting: Bool
 
     init?(isIPv6: Bool, isSegmenting: Bool) {
-        guard let messages = clinux_sender_create(UInt32(Limits.messagesPerSend), isIPv6) else { return nil }
+        guard let messages = clinux_sender_create(UInt32(IOLimits.messagesPerSend), isIPv6) else { return nil }
         self.messages = messages
         self.isSegmenting = isSegmenting
-        sizes = .allocate(capacity: Limits.messagesPerSend)
+        sizes = .allocate(capacity: IOLimits.messagesPerSend)
     }
 
     deinit {
@@ -101,7 +101,7 @@ struct UDPSender: ~Copyable {
             var local = group.local.map { clinux_address($0) } ?? .none
             var remote = clinux_address(group.remote)
             var offset = 0
-            while offset < group.count, count < Limits.messagesPerSend {
+            while offset < group.count, count < IOLimits.messagesPerSend {
                 let size = isSegmenting ? group.count : min(group.segment, group.count - offset)
                 clinux_sender_set(
                     messages, UInt32(count), batch.bytes(at: group.offset + offset), size,

@@ -29,7 +29,7 @@ package final class UDPSocket {
         let raw: OpaquePointer
 
         init?() {
-            guard let raw = clinux_receiver_create(UInt32(Limits.messagesPerReceive), Limits.receiveBytes) else {
+            guard let raw = clinux_receiver_create(UInt32(IOLimits.messagesPerReceive), IOLimits.receiveBytes) else {
                 return nil
             }
             self.raw = raw
@@ -76,7 +76,7 @@ package final class UDPSocket {
         // Explicit, as the system's default may have been changed.
         if isIPv6 { _ = clinux_set_v6_only(fd, address.ip != .anyV6) }
         for result in [
-            clinux_udp_setup(fd, isIPv6, Int32(Limits.socketBufferBytes)), clinux_bind(fd, &raw),
+            clinux_udp_setup(fd, isIPv6, Int32(IOLimits.socketBufferBytes)), clinux_bind(fd, &raw),
             clinux_local_address(fd, &raw),
         ] where result < 0 { throw BindFailure(result) }
         guard let bound = raw.socketAddress else { throw .refused }
@@ -116,7 +116,7 @@ package final class UDPSocket {
     ) -> Int {
         var received = 0
         var failures = 0
-        while descriptor.isOpen, received < budget, failures < Limits.receiveFailuresPerTurn {
+        while descriptor.isOpen, received < budget, failures < IOLimits.receiveFailuresPerTurn {
             let messages = clinux_receiver_receive(receiver.raw, descriptor.number)
             if messages == -EAGAIN { break }
             if messages < 0 {
@@ -125,7 +125,7 @@ package final class UDPSocket {
                 continue
             }
             for index in 0..<UInt32(messages) { received += deliver(index, body) }
-            if messages < Limits.messagesPerReceive { break }
+            if messages < IOLimits.messagesPerReceive { break }
         }
         return received
     }

@@ -1,3 +1,4 @@
+import CulvertTestSupport
 import Glibc
 import Testing
 
@@ -42,7 +43,7 @@ struct ByteQueueTests {
                         return vectors.flatMap { Array(UnsafeRawBufferPointer(start: $0.iov_base, count: $0.iov_len)) }
                     }
                     #expect(seen == Array(model[offset...].prefix(seen.count)))
-                    #expect(seen.count == min(size, model.count - offset) || limit * Limits.chunkBytes >= seen.count)
+                    #expect(seen.count == min(size, model.count - offset) || limit * IOLimits.chunkBytes >= seen.count)
                 default:
                     let count = min(size, model.count)
                     queue.consume(count)
@@ -51,7 +52,7 @@ struct ByteQueueTests {
                 #expect(queue.count == model.count)
                 #expect(queue.isEmpty == model.isEmpty)
                 // As many chunks as the bytes need, and one more when they begin inside one.
-                #expect(pool.chunksInUse <= (model.count + Limits.chunkBytes - 1) / Limits.chunkBytes + 1)
+                #expect(pool.chunksInUse <= (model.count + IOLimits.chunkBytes - 1) / IOLimits.chunkBytes + 1)
                 if model.isEmpty { #expect(pool.chunksInUse == 0) }
             }
         }
@@ -70,15 +71,15 @@ struct ByteQueueTests {
 
     @Test func vectorsStopAtTheirLimits() {
         let queue = ByteQueue(pool: ChunkPool())
-        [UInt8](repeating: 1, count: 20 * Limits.chunkBytes).withUnsafeBytes { queue.append($0) }
-        #expect(queue.withVectors(from: 0, maxBytes: .max, maxVectors: 100) { $0.count } == Limits.vectors)
+        [UInt8](repeating: 1, count: 20 * IOLimits.chunkBytes).withUnsafeBytes { queue.append($0) }
+        #expect(queue.withVectors(from: 0, maxBytes: .max, maxVectors: 100) { $0.count } == IOLimits.vectors)
         #expect(queue.withVectors(from: queue.count, maxBytes: 10) { $0.count } == 0)
         #expect(queue.withVectors(from: 5, maxBytes: 0) { $0.count } == 0)
         queue.withFreeVectors(max: .max) {
-            #expect($0.count == Limits.vectors)
+            #expect($0.count == IOLimits.vectors)
             return -Int(EAGAIN)
         }
-        #expect(queue.count == 20 * Limits.chunkBytes)
+        #expect(queue.count == 20 * IOLimits.chunkBytes)
         queue.removeAll()
         #expect(queue.isEmpty)
     }
@@ -86,11 +87,11 @@ struct ByteQueueTests {
     @Test func thePoolKeepsABoundedNumberOfChunks() {
         let pool = ChunkPool()
         let queue = ByteQueue(pool: pool)
-        let chunk = [UInt8](repeating: 1, count: Limits.chunkBytes)
-        for _ in 0..<Limits.pooledChunks + 1 { chunk.withUnsafeBytes { queue.append($0) } }
-        #expect(pool.chunksInUse == Limits.pooledChunks + 1)
+        let chunk = [UInt8](repeating: 1, count: IOLimits.chunkBytes)
+        for _ in 0..<IOLimits.pooledChunks + 1 { chunk.withUnsafeBytes { queue.append($0) } }
+        #expect(pool.chunksInUse == IOLimits.pooledChunks + 1)
         queue.removeAll()
-        #expect(pool.chunksKept == Limits.pooledChunks)
+        #expect(pool.chunksKept == IOLimits.pooledChunks)
     }
 
     private func scatter(_ bytes: [UInt8], _ vectors: UnsafeMutableBufferPointer<iovec>) {

@@ -72,6 +72,33 @@ struct EventLoopTests {
         #expect(await closed.next() == true)
     }
 
+    @Test func endedLoopsLeaveNoDescriptor() async throws {
+        #expect(try await Isolated.run("countDescriptors", #"exec "$@" >&2"#) == 0)
+    }
+
+    @Test(.enabled(if: Isolated.isInside("countDescriptors"))) func countDescriptors() async throws {
+        // The runtime opens some of its own at the first use.
+        try await useEverythingAndStop()
+        let before = directoryNames("/proc/self/fd").count
+        for _ in 0..<5 { try await useEverythingAndStop() }
+        #expect(directoryNames("/proc/self/fd").count == before)
+    }
+
+    private func useEverythingAndStop() async throws {
+        weak var ended: EventLoop?
+        try await withLoop { actor in
+            ended = actor.loop
+            let pair = try await Connection(actor)
+            try await actor.run {
+                let collector = Collector(try UDPSocket.bind(SocketAddress(.anyV6, port: 0)), Events())
+                try collector.socket.attach(to: actor.loop, handler: collector)
+                pair.client.value.socket.shutdownWrite()
+            }
+            #expect(await pair.atServer.next() == .end)
+        }
+        while ended != nil { await Task.yield() }
+    }
+
     @Test func anEventReceivedBeforeDeregistrationIsNotDelivered() async throws {
         try await withLoop { actor in
             let told = Events<String>()

@@ -238,21 +238,35 @@ struct StreamTests {
     @Test func refusedConnectionsFailWithTheirReason() async throws {
         try await withLoop { actor in
             let events = Events<Told>()
+            let (taken, target) = try portWithoutListener()
+            defer { close(taken) }
             let peer = try await actor.run {
-                let acceptor = Acceptor(events)
-                let listener = try StreamListener(
-                    at: .tcp(SocketAddress("127.0.0.1:0")!), loop: actor.loop, handler: acceptor)
-                let target = try #require(listener.localAddress)
-                listener.close()
-                return Confined(Peer(try .connect(to: .tcp(target), loop: actor.loop), events))
+                Confined(Peer(try .connect(to: .tcp(target), loop: actor.loop), events))
             }
-            #expect(await events.next() == .failed(.refused))
+            let told = await events.next()
+            #expect(told == .failed(.refused))
             let error = await #expect(throws: TransportError.self) {
                 try await actor.run { _ = try StreamSocket.connect(to: .unix("/nonexistent/s"), loop: actor.loop) }
             }
             #expect(error?.kind == .unavailable)
             await actor.run { peer.value.socket.close() }
         }
+    }
+
+    /// A bound socket that does not listen: nobody else can get its port, as could happen to one that was closed.
+    private func portWithoutListener() throws -> (Int32, SocketAddress) {
+        let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(fd, $0, length) == 0 ? getsockname(fd, $0, &length) : -1
+            }
+        }
+        try #require(result == 0)
+        return (fd, SocketAddress(.loopbackV4, port: UInt16(bigEndian: address.sin_port)))
     }
 
     @Test func unixPeersEndOrFailAsTheyClose() async throws {

@@ -76,37 +76,4 @@ struct TimerTests {
             #expect(await fired.next() == "other")
         }
     }
-
-    @Test(arguments: 0..<20) func theHeapOrdersLikeASortedList(seed: UInt64) async throws {
-        try await withLoop { actor in
-            await actor.run {
-                var random = SplitMix64(seed: seed)
-                var heap = TimerHeap()
-                let timers = (0..<40).map { _ in LoopTimer(loop: actor.loop) {} }
-                var model: [(deadline: UInt64, order: Int, timer: LoopTimer)] = []
-                let start = Instant(nanoseconds: 10)
-                for order in 0..<400 {
-                    let timer = timers.randomElement(using: &random)!
-                    model.removeAll { $0.timer === timer }
-                    switch UInt8.random(in: 0..<10, using: &random) {
-                    case 0..<6:
-                        let deadline = UInt64.random(in: 0..<50, using: &random)
-                        heap.insert(timer, at: Instant(nanoseconds: deadline), now: start)
-                        model.append((max(deadline, 10), order, timer))
-                    case 6..<8:
-                        heap.remove(timer)
-                    default:
-                        heap.remove(timer)
-                        model.sort { ($0.deadline, $0.order) < ($1.deadline, $1.order) }
-                        let popped = heap.popExpired(at: Instant(nanoseconds: 30), armedBefore: .max)
-                        let expected = model.first.flatMap { $0.deadline <= 30 ? $0.timer : nil }
-                        #expect(popped === expected)
-                        if expected != nil { model.removeFirst() }
-                    }
-                    #expect(heap.first.nanoseconds == model.map(\.deadline).min() ?? .max)
-                }
-                heap.removeAll()
-            }
-        }
-    }
 }

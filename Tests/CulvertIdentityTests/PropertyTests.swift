@@ -1,5 +1,6 @@
 import CulvertCore
 import CulvertIdentity
+import CulvertTestSupport
 import FoundationEssentials
 import Testing
 

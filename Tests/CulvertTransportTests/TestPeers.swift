@@ -1,6 +1,7 @@
 import CulvertCore
 import CulvertIO
 import CulvertIdentity
+import CulvertTestSupport
 import CulvertTransport
 
 /// Remembers everything that a stream tells.

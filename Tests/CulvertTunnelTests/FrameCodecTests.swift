@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertTestSupport
 import Testing
 
 @testable import CulvertTunnel
@@ -107,7 +108,7 @@ import Testing
         var random = SplitMix64(seed: 1)
         let good = Frame(header: Array(#"{"v":1,"bodyLength":5,"k":"é"}"#.utf8), body: [1, 2, 3, 4, 5]).encoded
         for round in 0..<4000 {
-            var bytes = good + random.random(count: 3)
+            var bytes = good + random.bytes(3)
             for _ in 0..<round % 4 { bytes = random.damaged(bytes) }
             let whole = outcome([bytes[...]])
             #expect(outcome(random.chunks(bytes)) == whole)
@@ -118,7 +119,7 @@ import Testing
     @Test func randomBytesNeverCrash() {
         var random = SplitMix64(seed: 2)
         for _ in 0..<4000 {
-            let bytes = [0, 0, 0, UInt8.random(in: 0...70, using: &random)] + random.random(count: 80)
+            let bytes = [0, 0, 0, UInt8.random(in: 0...70, using: &random)] + random.bytes(80)
             #expect(outcome(random.chunks(bytes)) == outcome([bytes[...]]))
         }
     }

@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertTestSupport
 import Testing
 
 @testable import CulvertTunnel
@@ -176,7 +177,7 @@ import Testing
             var parser = HTTPHeadParser()
             _ = parser.feed(bytes)
             var other = HTTPHeadParser()
-            _ = other.feed(random.random(count: 100))
+            _ = other.feed(random.bytes(100))
         }
     }
 }

@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertTestSupport
 import Glibc
 import Testing
 
@@ -10,7 +11,7 @@ private func time(_ seconds: Int) -> UnixTime { UnixTime(seconds: Int64(seconds)
 
 private func token(_ number: Int) -> [UInt8] {
     var random = SplitMix64(seed: UInt64(number))
-    return random.random(count: 32)
+    return random.bytes(32)
 }
 
 private func invite(_ store: HostStore, _ number: Int) throws {
@@ -305,7 +306,7 @@ private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throw
             let copy = directory / "copy.db"
             writeFile(copy, database)
             let length = round == 0 ? log.count : Int.random(in: 0...log.count, using: &random)
-            writeFile(copy + "-wal", Array(log.prefix(length)) + random.random(count: round % 2 * 3000))
+            writeFile(copy + "-wal", Array(log.prefix(length)) + random.bytes(round % 2 * 3000))
             do {
                 let revived = try HostStore(path: copy)
                 let devices = try revived.devices()

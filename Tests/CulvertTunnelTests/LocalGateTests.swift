@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertTestSupport
 import Testing
 
 @testable import CulvertTunnel

@@ -1,22 +1,10 @@
 import CulvertCore
+import CulvertTestSupport
 import Glibc
 
 @testable import CulvertTunnel
 
-/// A small seeded generator (SplitMix64), so that a failing case can be run again.
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return z ^ (z >> 31)
-    }
-
+extension SplitMix64 {
     /// `bytes` cut at random places, empty pieces included.
     mutating func chunks(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         var pieces: [ArraySlice<UInt8>] = []
@@ -32,7 +20,7 @@ struct SplitMix64: RandomNumberGenerator {
 
     /// `bytes` with one thing wrong: cut short, a bit flipped, a byte changed, removed, doubled or put in.
     mutating func damaged(_ bytes: [UInt8]) -> [UInt8] {
-        guard !bytes.isEmpty else { return random(count: 8) }
+        guard !bytes.isEmpty else { return self.bytes(8) }
         var bytes = bytes
         let index = Int.random(in: bytes.indices, using: &self)
         switch Int.random(in: 0..<6, using: &self) {
@@ -46,9 +34,6 @@ struct SplitMix64: RandomNumberGenerator {
         return bytes
     }
 
-    mutating func random(count: Int) -> [UInt8] {
-        (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
-    }
 }
 
 extension Instant {

@@ -33,8 +33,6 @@ package final class QUICConnection: Deadlined {
     var state = State.handshaking
     /// The time of the call in progress.
     var now: Instant
-    /// When ``expire(now:)`` is due; kept by the endpoint's heap.
-    package var deadline = Instant.never
     /// Place in the endpoint's heap.
     package var heapIndex: Int?
     /// Whether the endpoint's list of connections with something to send holds this one.
