@@ -31,6 +31,7 @@ let package = Package(
             dependencies: [
                 "CulvertCore", "CulvertIdentity", "CulvertIO", "CLinux", "CNgtcp2", "CNgtcp2Crypto", "CGnuTLS",
             ]),
+        .target(name: "CulvertRelay", dependencies: ["CulvertCore", "CulvertIdentity", "CGnuTLS"]),
         .target(
             name: "CulvertTunnel",
             dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CSQLite"]),
@@ -46,6 +47,7 @@ let package = Package(
         .testTarget(name: "CulvertCoreTests", dependencies: ["CulvertCore"]),
         .testTarget(name: "CulvertIdentityTests", dependencies: ["CulvertIdentity"]),
         .testTarget(name: "CulvertTransportTests", dependencies: ["CulvertTransport", "CNghttp3"]),
+        .testTarget(name: "CulvertRelayTests", dependencies: ["CulvertRelay"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTunnel"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
     ],
