@@ -10,7 +10,7 @@ enum SHA1 {
         let input = Array(bytes)
         var digest = [UInt8](repeating: 0, count: count)
         guard gnutls_hash_fast(GNUTLS_DIG_SHA1, input, input.count, &digest) == GNUTLS_E_SUCCESS else {
-            throw TransportError(.state, "GnuTLS refuses SHA-1, which WebSocket needs; check the system's crypto policy")
+            throw TransportError(.state, "GnuTLS refuses SHA-1, which WebSocket needs; check the crypto policy")
         }
         return digest
     }

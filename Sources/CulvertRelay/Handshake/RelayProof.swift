@@ -32,7 +32,8 @@ package struct RelayTLSProof: Hashable, Sendable {
     package static func exporterContext(_ nodeID: NodeID) -> [UInt8] { nodeID.bytes }
 
     private static let signedCount = RelayLimits.exporter / 2
-    private static let byteCount = NodeID.byteCount + 1 + SecretKey.signatureByteCount + RelayLimits.exporter - signedCount
+    private static let shownCount = RelayLimits.exporter - signedCount
+    private static let byteCount = NodeID.byteCount + 1 + SecretKey.signatureByteCount + shownCount
 
     /// Who claims to be there.
     package let nodeID: NodeID

@@ -51,8 +51,8 @@ extension RelayFrame {
             // postcard: the key raw, the signature as a byte string with its length.
             var reader = ByteReader(body)
             guard let key = reader.take(NodeID.byteCount), let nodeID = NodeID(bytes: key),
-                reader.leb128() == UInt64(SecretKey.signatureByteCount), reader.remaining == SecretKey.signatureByteCount,
-                let signature = reader.take(SecretKey.signatureByteCount)
+                reader.byte() == UInt8(SecretKey.signatureByteCount),
+                let signature = reader.take(SecretKey.signatureByteCount), reader.remaining == 0
             else { return nil }
             self = .clientAuth(nodeID, signature: Array(signature))
         case .serverConfirmsAuth:
@@ -64,6 +64,7 @@ extension RelayFrame {
                 let bytes = reader.take(reader.remaining), let reason = String(validating: bytes, as: UTF8.self)
             else { return nil }
             self = .serverDeniesAuth(reason: reason)
+            guard encoded.count == body.count + 1 else { return nil }  // The length was not in its shortest form.
         case .endpointGone:
             guard body.count == PeerKey.byteCount else { return nil }
             self = .endpointGone(PeerKey(body))
