@@ -90,7 +90,7 @@ struct RelayFrameTests {
         }
     }
 
-    @Test("an unknown type breaks the protocol, in one byte or as a longer integer", arguments: [14, 63, 64, 0x49, 255])
+    @Test("a type that is unknown, or not in its shortest form", arguments: [14, 63, 64, 0x49, 255])
     func unknownType(byte: UInt8) {
         let rules = RelayRules(sender: .server, phase: .established, version: .v2)
         #expect(failure { try decode([byte, 9, 0, 0, 0, 0, 0, 0, 0, 0], rules) } == .protocolViolation)
@@ -108,7 +108,8 @@ struct RelayFrameTests {
             let bytes = [UInt8](hex: hex)
             if frame.type != .health {
                 for count in 1..<bytes.count {
-                    #expect(failure { try decode(Array(bytes[..<count]), rules) } == .framing, "\(frame.type) \(count)")
+                    let cut = Array(bytes[..<count])
+                    #expect(failure { try decode(cut, rules) } == .framing, "\(frame.type) \(count)")
                 }
             }
             switch frame.type {
