@@ -97,7 +97,6 @@ public struct RelayMembership: Sendable {
     /// The endpoint is gone. The desired set stays for the next one.
     public mutating func endpointStopped() {
         generation = nil
-        installed = []
     }
 
     /// An installation did not work. It is asked for again with the next change, or by ``retry()``. A report about an

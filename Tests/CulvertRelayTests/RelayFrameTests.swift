@@ -168,6 +168,7 @@ struct RelayFrameTests {
     @Test("the newest version in common is chosen")
     func negotiation() {
         #expect(RelayVersion.negotiate(offered: ["iroh-relay-v2", "iroh-relay-v1"]) == .v2)
+        #expect(RelayVersion.negotiate(offered: ["iroh-relay-v1", "iroh-relay-v2"]) == .v2)
         #expect(RelayVersion.negotiate(offered: ["iroh-relay-v1", "iroh-relay-v3"]) == .v1)
         #expect(RelayVersion.negotiate(offered: ["iroh-relay-v3", "Iroh-relay-v1", ""]) == nil)
     }

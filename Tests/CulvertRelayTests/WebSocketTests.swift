@@ -47,11 +47,11 @@ struct WebSocketTests {
         }
     }
 
-    @Test("a mask is applied bytewise, wherever the payload lies", arguments: 0..<12)
+    @Test("a mask is applied bytewise, wherever the payload lies", arguments: 0..<70)
     func masking(offset: Int) {
         var random = SplitMix64(seed: UInt64(offset))
         let key = random.bytes(4)
-        let plain = random.bytes(60 + offset)
+        let plain = random.bytes(140 + offset)
         var bytes = plain
         let mask = key.withUnsafeBytes { WebSocketMask($0) }
         bytes.withUnsafeMutableBytes { mask.apply(to: UnsafeMutableRawBufferPointer(rebasing: $0[offset...])) }

@@ -33,7 +33,6 @@ package struct WebSocketDecoder: ~Copyable {
     /// The fragments so far, or a message that was completed here and given out.
     private var message = GrowingBuffer()
     private var fragments: Fragments?
-    private var isMessageGiven = false
     private var fault: WebSocketFault?
     private var isClosed = false
 
@@ -77,10 +76,7 @@ package struct WebSocketDecoder: ~Copyable {
             frame.removeAll(retaining: retained)
             isFrameGiven = false
         }
-        if isMessageGiven || fragments == nil {
-            message.removeAll(retaining: retained)
-            isMessageGiven = false
-        }
+        if fragments == nil { message.removeAll(retaining: retained) }
     }
 
     /// A complete frame, in the input when all of it is there, otherwise in `frame`.
@@ -154,7 +150,6 @@ package struct WebSocketDecoder: ~Copyable {
             append(payload)
             guard header.isFinal, let complete = fragments else { return nil }
             fragments = nil
-            isMessageGiven = true
             return complete.isText ? .text : .binary(UnsafeRawBufferPointer(message.bytes))
         }
     }
