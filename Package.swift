@@ -31,6 +31,7 @@ let package = Package(
             dependencies: [
                 "CulvertCore", "CulvertIdentity", "CulvertIO", "CLinux", "CNgtcp2", "CNgtcp2Crypto", "CGnuTLS",
             ]),
+        .target(name: "CulvertRelay", dependencies: ["CulvertCore", "CulvertIdentity", "CGnuTLS"]),
         .target(
             name: "CulvertTunnel",
             dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CSQLite"]),
@@ -50,6 +51,7 @@ let package = Package(
         .testTarget(
             name: "CulvertTransportTests",
             dependencies: ["CulvertTestSupport", "CulvertTransport", "CNgtcp2", "CNghttp3"]),
+        .testTarget(name: "CulvertRelayTests", dependencies: ["CulvertTestSupport", "CulvertRelay"]),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTestSupport", "CulvertTunnel"]),
         .testTarget(name: "CulvertTests", dependencies: ["Culvert", "CulvertTransport", "CulvertTunnel"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),

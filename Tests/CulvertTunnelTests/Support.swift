@@ -4,38 +4,6 @@ import Glibc
 
 @testable import CulvertTunnel
 
-extension SplitMix64 {
-    /// `bytes` cut at random places, empty pieces included.
-    mutating func chunks(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-        var pieces: [ArraySlice<UInt8>] = []
-        var rest = bytes[...]
-        let longest = Int.random(in: 1...max(1, min(bytes.count, 300)), using: &self)
-        while !rest.isEmpty {
-            let piece = rest.prefix(Int.random(in: 0...longest, using: &self))
-            pieces.append(piece)
-            rest = rest.dropFirst(piece.count)
-        }
-        return pieces
-    }
-
-    /// `bytes` with one thing wrong: cut short, a bit flipped, a byte changed, removed, doubled or put in.
-    mutating func damaged(_ bytes: [UInt8]) -> [UInt8] {
-        guard !bytes.isEmpty else { return self.bytes(8) }
-        var bytes = bytes
-        let index = Int.random(in: bytes.indices, using: &self)
-        switch Int.random(in: 0..<6, using: &self) {
-        case 0: bytes.removeSubrange(index...)
-        case 1: bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &self)
-        case 2: bytes[index] = UInt8.random(in: 0...255, using: &self)
-        case 3: bytes.remove(at: index)
-        case 4: bytes.insert(bytes[index], at: index)
-        default: bytes.insert(UInt8.random(in: 0...255, using: &self), at: index)
-        }
-        return bytes
-    }
-
-}
-
 extension Instant {
     /// An instant some seconds after the tests' start of time.
     static func at(_ seconds: Double) -> Instant { Instant(nanoseconds: UInt64(seconds * 1e9)) }
