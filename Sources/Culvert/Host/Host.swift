@@ -25,6 +25,7 @@ public actor Host {
     private var adapter: HostAdapter?
     private var store: HostStore?
     private var control: ControlServer?
+    private var isLookingUp = false
 
     /// The host runs on its event loop, where the sockets are.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -59,7 +60,7 @@ public actor Host {
             store: store, targetAddresses: configuration.target.literalAddresses,
             maximumStreams: configuration.maxStreams, loop: loop, pool: pool)
         adapter.notify = { [weak self] notice in self?.assumeIsolated { $0.tell(notice) } }
-        adapter.targetFailed = { [weak self] in self?.lookUpTarget() }
+        adapter.targetFailed = { [weak self] in self?.assumeIsolated { $0.lookUpTarget() } }
         let endpoint = try QUICEndpoint(key: key, alpns: ALPN.http + ALPN.pairing, entropy: .system, pool: pool)
         endpoint.acceptor = adapter
         driver = try EndpointDriver(
@@ -170,18 +171,17 @@ public actor Host {
         (try? store?.devices().first { $0.id == id }?.name) ?? DeviceName.placeholder
     }
 
-    /// Looks the target's name up away from the loop, and uses what comes back for new streams.
-    private nonisolated func lookUpTarget() {
-        guard case .tcp(let host, let port) = configuration.target, IPAddress(host) == nil else { return }
-        Task {
-            let addresses = await NameResolver.addresses(of: host)
-            guard !addresses.isEmpty else { return }
-            await setTarget(addresses.map { .tcp(SocketAddress($0, port: port)) })
-        }
+    /// Looks the target's name up away from the loop, once at a time, and uses what comes back for new streams.
+    private func lookUpTarget() {
+        guard !isLookingUp, case .tcp(let host, let port) = configuration.target, IPAddress(host) == nil else { return }
+        isLookingUp = true
+        Task { setTarget(await NameResolver.addresses(of: host), port: port) }
     }
 
-    private func setTarget(_ addresses: [StreamAddress]) {
-        adapter?.targetAddresses = addresses
+    private func setTarget(_ addresses: [IPAddress], port: UInt16) {
+        isLookingUp = false
+        guard !addresses.isEmpty else { return }
+        adapter?.targetAddresses = addresses.map { .tcp(SocketAddress($0, port: port)) }
     }
 
     private static let closed = TransportError(.cancelled, "the host is shut down")
