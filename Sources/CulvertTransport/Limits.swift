@@ -30,6 +30,11 @@ package enum TransportLimits {
 
     /// Bytes accepted from the application but not yet sent: a few round trips of the send buffer, no more.
     package static let unsentPerStream = 512 * 1024
+    /// The same for all streams of a connection together: with many of them each one gets its share, but at least
+    /// ``leastUnsentPerStream``. A peer that opens streams and reads none of them must not fill memory.
+    static let unsentPerConnection = 32 * 1024 * 1024
+    /// What a stream may always queue: two chunks, so that a read is worth its system call.
+    static let leastUnsentPerStream = 32 * 1024
     /// Bytes kept of one stream until they are acknowledged; matches the largest receive window.
     package static let unacknowledgedPerStream = 8 * 1024 * 1024
 
@@ -49,6 +54,9 @@ package enum TransportLimits {
     static let endedConnections = 4096
     /// Answers to packets that belong to nobody (stateless resets, version negotiation) a second.
     static let statelessAnswersPerSecond = 200
+    /// Retry packets a second. They have an allowance of their own, and a large one: a Retry is smaller than what
+    /// provoked it, and honest clients must get theirs in the middle of a flood.
+    static let retriesPerSecond = 10_000
 
     /// Datagram size on paths that never leave the machine (loopback's MTU is 65,536): four fill a GSO batch.
     static let loopbackDatagram = 16_000

@@ -72,7 +72,7 @@ package final class QUICStream {
     package var sendCapacity: Int {
         guard !isFinishing, !isClosed else { return 0 }
         let room = min(
-            TransportLimits.unsentPerStream - (sendQueue.count - sentCount),
+            unsentLimit - (sendQueue.count - sentCount),
             TransportLimits.unacknowledgedPerStream - sendQueue.count)
         if room <= 0 { wantsRoom = true }
         return max(room, 0)
@@ -149,8 +149,14 @@ package final class QUICStream {
         sentCount = sendQueue.count
     }
 
+    /// How many bytes may be queued and not sent.
+    private var unsentLimit: Int {
+        let share = TransportLimits.unsentPerConnection / max(connection.openStreamCount, 1)
+        return min(TransportLimits.unsentPerStream, max(TransportLimits.leastUnsentPerStream, share))
+    }
+
     private func noteRoom() {
-        guard wantsRoom, !isFinishing, sendQueue.count - sentCount <= TransportLimits.unsentPerStream / 2,
+        guard wantsRoom, !isFinishing, sendQueue.count - sentCount <= unsentLimit / 2,
             sendQueue.count < TransportLimits.unacknowledgedPerStream
         else { return }
         wantsRoom = false

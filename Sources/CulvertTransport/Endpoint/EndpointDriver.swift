@@ -60,11 +60,12 @@ package final class EndpointDriver {
         return local.map { NetworkPath(local: SocketAddress($0, port: bound.port), remote: remote) }
     }
 
-    /// Closes the socket; what was not flushed is lost.
+    /// Closes the socket and ends the connections; what was not flushed is lost.
     package func close() {
         timer?.disarm()
         timer = nil
         endpoint.wantsAttention = {}
+        endpoint.close()
         socket.close()
     }
 }

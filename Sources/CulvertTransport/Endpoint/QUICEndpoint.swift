@@ -38,6 +38,7 @@ package final class QUICEndpoint {
     private var flushOrder: [QUICConnection] = []
     private var spareOrder: [QUICConnection] = []
     private var live: [ObjectIdentifier: QUICConnection] = [:]
+    private var isClosed = false
 
     /// An endpoint that proves `key` and accepts connections for one of `alpns`, each with so many streams at a time.
     package init(
@@ -58,6 +59,7 @@ package final class QUICEndpoint {
     package func connect(to node: NodeID, on path: NetworkPath, alpn: String, now: Instant) throws(TransportError)
         -> QUICConnection
     {
+        guard !isClosed else { throw TransportError(.cancelled, "the endpoint is closed") }
         let connection = try QUICConnection(
             .client(expecting: node), path: path, alpns: [alpn], in: surroundings, now: now)
         add(connection)
@@ -86,7 +88,15 @@ package final class QUICEndpoint {
             if connection.write(into: batch, now: now) { connectionWantsFlush(connection) }
         }
         spareOrder.removeAll(keepingCapacity: true)
-        return !flushOrder.isEmpty
+        return !flushOrder.isEmpty || !answers.isEmpty
+    }
+
+    /// Ends all connections that are still there, without a word to their peers, and opens no more. Their handlers are
+    /// told, so that nothing is left that holds on to them.
+    func close() {
+        isClosed = true
+        acceptor = nil
+        for connection in connections { connection.finish(.closedLocally, closePacket: nil) }
     }
 
     // MARK: Table

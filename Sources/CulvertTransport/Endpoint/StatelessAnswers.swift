@@ -25,32 +25,52 @@ struct StatelessAnswers {
         var path: NetworkPath
     }
 
+    /// So many a second.
+    private struct Allowance {
+        let perSecond: Int
+        private var left = 0
+        private var since: Instant?
+
+        init(perSecond: Int) { self.perSecond = perSecond }
+
+        mutating func take(now: Instant) -> Bool {
+            if since.map({ now - $0 >= .seconds(1) }) ?? true {
+                since = now
+                left = perSecond
+            }
+            guard left > 0 else { return false }
+            left -= 1
+            return true
+        }
+    }
+
     private var waiting: [Answer] = []
-    private var allowance = TransportLimits.statelessAnswersPerSecond
-    private var allowanceTime = Instant(nanoseconds: 0)
+    private var allowance = Allowance(perSecond: TransportLimits.statelessAnswersPerSecond)
+    private var retryAllowance = Allowance(perSecond: TransportLimits.retriesPerSecond)
+
+    /// Whether answers wait to be written.
+    var isEmpty: Bool { waiting.isEmpty }
 
     /// Builds the answer and keeps it for the next flush; drops it when there were too many.
     mutating func add(_ kind: Kind, entropy: Entropy, to path: NetworkPath, now: Instant) {
-        if now - allowanceTime >= .seconds(1) {
-            allowanceTime = now
-            allowance = TransportLimits.statelessAnswersPerSecond
-        }
-        guard allowance > 0 else { return }
-        allowance -= 1
+        let mayAnswer = if case .retry = kind { retryAllowance.take(now: now) } else { allowance.take(now: now) }
+        guard mayAnswer else { return }
         let packet = Self.build(kind, entropy: entropy)
         if !packet.isEmpty { waiting.append(Answer(packet: packet, path: path)) }
     }
 
-    /// Moves the answers into `batch`; what finds no room is dropped, as the network might do.
+    /// Moves the answers into `batch`; what finds no room waits for the next one.
     mutating func write(into batch: DatagramBatch) {
         guard !waiting.isEmpty else { return }
+        var written = 0
         for answer in waiting {
             guard let space = batch.reserve(answer.packet.count) else { break }
+            written += 1
             space.copyBytes(from: answer.packet)
             batch.commit(
                 count: answer.packet.count, local: answer.path.local, remote: answer.path.remote, ecn: 0)
         }
-        waiting.removeAll(keepingCapacity: true)
+        waiting.removeFirst(written)
     }
 
     private static func build(_ kind: Kind, entropy: Entropy) -> [UInt8] {
