@@ -1,33 +1,33 @@
 /// Reads a byte sequence from front to back; every read past the end gives nil and consumes nothing.
-public struct ByteReader {
+package struct ByteReader {
     private let bytes: ArraySlice<UInt8>
     private var position: Int
 
     /// A reader over all of `bytes`.
-    public init(_ bytes: some Collection<UInt8>) {
+    package init(_ bytes: some Collection<UInt8>) {
         self.bytes = ArraySlice(bytes)
         position = self.bytes.startIndex
     }
 
     /// How many bytes are left.
-    public var remaining: Int { bytes.endIndex - position }
+    package var remaining: Int { bytes.endIndex - position }
 
     /// The next byte.
-    public mutating func byte() -> UInt8? {
+    package mutating func byte() -> UInt8? {
         guard position < bytes.endIndex else { return nil }
         defer { position += 1 }
         return bytes[position]
     }
 
     /// The next `count` bytes.
-    public mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+    package mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
         guard count >= 0, count <= remaining else { return nil }
         defer { position += count }
         return bytes[position..<position + count]
     }
 
     /// The next unsigned LEB128 number, at most 10 bytes and 64 bits, as postcard writes it.
-    public mutating func leb128() -> UInt64? {
+    package mutating func leb128() -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         let start = position
@@ -44,21 +44,21 @@ public struct ByteReader {
 }
 
 /// Appends numbers and bytes in wire form.
-public struct ByteWriter {
+package struct ByteWriter {
     /// What has been written.
-    public private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
 
     /// An empty writer.
-    public init() {}
+    package init() {}
 
     /// Appends one byte.
-    public mutating func byte(_ value: UInt8) { bytes.append(value) }
+    package mutating func byte(_ value: UInt8) { bytes.append(value) }
 
     /// Appends bytes as they are.
-    public mutating func append(_ more: some Sequence<UInt8>) { bytes.append(contentsOf: more) }
+    package mutating func append(_ more: some Sequence<UInt8>) { bytes.append(contentsOf: more) }
 
     /// Appends `value` as unsigned LEB128.
-    public mutating func leb128(_ value: UInt64) {
+    package mutating func leb128(_ value: UInt64) {
         var rest = value
         while rest >= 0x80 {
             bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)

@@ -1,5 +1,5 @@
 /// Something that waits for a time, and that a ``DeadlineHeap`` can hold.
-public protocol Deadlined: AnyObject {
+package protocol Deadlined: AnyObject {
     /// Its place in the heap, nil when it is in none; belongs to the heap.
     var heapIndex: Int? { get set }
 }
@@ -8,7 +8,7 @@ public protocol Deadlined: AnyObject {
 /// elements know their place, so that moving one takes O(log n) and allocates nothing.
 ///
 /// Entries carry their keys, so that comparing does not touch the elements.
-public struct DeadlineHeap<Element: Deadlined> {
+package struct DeadlineHeap<Element: Deadlined> {
     private struct Entry {
         var deadline: Instant
         var sequence: UInt64
@@ -23,19 +23,19 @@ public struct DeadlineHeap<Element: Deadlined> {
     private var nextSequence: UInt64 = 0
 
     /// An empty heap.
-    public init() {}
+    package init() {}
 
     /// The earliest deadline; ``Instant/never`` when nothing waits.
-    public var nextDeadline: Instant { entries.first?.deadline ?? .never }
+    package var nextDeadline: Instant { entries.first?.deadline ?? .never }
 
     /// How many elements wait.
-    public var count: Int { entries.count }
+    package var count: Int { entries.count }
 
     /// Marks a point in the order of ``set(_:for:)``; see ``popDue(at:setBefore:)``.
-    public var mark: UInt64 { nextSequence }
+    package var mark: UInt64 { nextSequence }
 
     /// Has `element` wait for `deadline`, instead of what it waited for; ``Instant/never`` takes it out.
-    public mutating func set(_ deadline: Instant, for element: Element) {
+    package mutating func set(_ deadline: Instant, for element: Element) {
         guard deadline != .never else { return remove(element) }
         let sequence = nextSequence
         nextSequence += 1
@@ -51,7 +51,7 @@ public struct DeadlineHeap<Element: Deadlined> {
     }
 
     /// Takes `element` out, if it is in.
-    public mutating func remove(_ element: Element) {
+    package mutating func remove(_ element: Element) {
         guard let index = element.heapIndex else { return }
         element.heapIndex = nil
         let last = entries.removeLast()
@@ -63,14 +63,14 @@ public struct DeadlineHeap<Element: Deadlined> {
 
     /// Takes out and gives the first element that is due at `now` and was set before `mark`, so that elements which
     /// are set again at once cannot keep the caller busy for ever.
-    public mutating func popDue(at now: Instant, setBefore mark: UInt64 = .max) -> Element? {
+    package mutating func popDue(at now: Instant, setBefore mark: UInt64 = .max) -> Element? {
         guard let first = entries.first, first.deadline <= now, first.sequence < mark else { return nil }
         remove(first.element)
         return first.element
     }
 
     /// Takes out all elements.
-    public mutating func removeAll() {
+    package mutating func removeAll() {
         for entry in entries { entry.element.heapIndex = nil }
         entries.removeAll()
     }

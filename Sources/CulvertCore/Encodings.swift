@@ -1,7 +1,7 @@
 /// Lower-case hexadecimal (RFC 4648 section 8, but lower case, as node IDs are printed).
-public enum Hex {
+package enum Hex {
     /// Two lower-case digits a byte.
-    public static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789abcdef".utf8)
         var text: [UInt8] = []
         for byte in bytes {
@@ -12,7 +12,7 @@ public enum Hex {
     }
 
     /// The bytes of lower-case hexadecimal text; nil for any other character or an odd count.
-    public static func decode(_ text: some StringProtocol) -> [UInt8]? {
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         var high: UInt8?
         for character in text.utf8 {
@@ -87,24 +87,24 @@ private struct RadixAlphabet {
 }
 
 /// RFC 4648 section 6 without padding, written in lower case and read in any case, as in iroh's tickets.
-public enum Base32 {
+package enum Base32 {
     private static let alphabet = RadixAlphabet(bits: 5, "abcdefghijklmnopqrstuvwxyz234567", foldingCase: true)
 
     /// Lower-case text without padding.
-    public static func encode(_ bytes: some Sequence<UInt8>) -> String { alphabet.encode(bytes) }
+    package static func encode(_ bytes: some Sequence<UInt8>) -> String { alphabet.encode(bytes) }
 
     /// The bytes of unpadded text in any case; nil when it is malformed.
-    public static func decode(_ text: some StringProtocol) -> [UInt8]? { alphabet.decode(text) }
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? { alphabet.decode(text) }
 }
 
 /// RFC 4648 section 5 without padding.
-public enum Base64URL {
+package enum Base64URL {
     private static let alphabet = RadixAlphabet(
         bits: 6, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
     /// URL-safe text without padding.
-    public static func encode(_ bytes: some Sequence<UInt8>) -> String { alphabet.encode(bytes) }
+    package static func encode(_ bytes: some Sequence<UInt8>) -> String { alphabet.encode(bytes) }
 
     /// The bytes of unpadded URL-safe text; nil when it is malformed.
-    public static func decode(_ text: some StringProtocol) -> [UInt8]? { alphabet.decode(text) }
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? { alphabet.decode(text) }
 }

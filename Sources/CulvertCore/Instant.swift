@@ -1,25 +1,25 @@
 /// A point on the monotonic clock, in nanoseconds since an arbitrary start.
 ///
 /// Protocol code receives instants and never asks for them: the event loop reads the clock, tests make one up.
-public struct Instant: Comparable, Hashable, Sendable {
+package struct Instant: Comparable, Hashable, Sendable {
     /// Nanoseconds since the clock's start.
-    public var nanoseconds: UInt64
+    package var nanoseconds: UInt64
 
     /// An instant `nanoseconds` after the clock's start.
-    public init(nanoseconds: UInt64) {
+    package init(nanoseconds: UInt64) {
         self.nanoseconds = nanoseconds
     }
 
     /// The instant that never comes; the deadline of a timer that is not armed.
-    public static let never = Instant(nanoseconds: .max)
+    package static let never = Instant(nanoseconds: .max)
 
     /// Orders instants by time.
-    public static func < (earlier: Instant, later: Instant) -> Bool {
+    package static func < (earlier: Instant, later: Instant) -> Bool {
         earlier.nanoseconds < later.nanoseconds
     }
 
     /// The instant `duration` later; saturates at ``never`` and at the clock's start.
-    public static func + (instant: Instant, duration: Duration) -> Instant {
+    package static func + (instant: Instant, duration: Duration) -> Instant {
         let delta = duration.nanoseconds
         if delta >= 0 {
             let (sum, overflow) = instant.nanoseconds.addingReportingOverflow(UInt64(delta))
@@ -30,7 +30,7 @@ public struct Instant: Comparable, Hashable, Sendable {
     }
 
     /// The time from `earlier` to `later`; negative when they are the other way round.
-    public static func - (later: Instant, earlier: Instant) -> Duration {
+    package static func - (later: Instant, earlier: Instant) -> Duration {
         later >= earlier
             ? .nanoseconds(Int64(clamping: later.nanoseconds - earlier.nanoseconds))
             : .nanoseconds(-Int64(clamping: earlier.nanoseconds - later.nanoseconds))
@@ -39,7 +39,7 @@ public struct Instant: Comparable, Hashable, Sendable {
 
 extension Duration {
     /// The duration in whole nanoseconds, clamped to what 64 bits hold (292 years).
-    public var nanoseconds: Int64 {
+    package var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         if overflow { return seconds < 0 ? .min : .max }
@@ -48,7 +48,7 @@ extension Duration {
     }
 
     /// The duration in milliseconds, with the fraction kept.
-    public var milliseconds: Double {
+    package var milliseconds: Double {
         Double(nanoseconds) / 1_000_000
     }
 }

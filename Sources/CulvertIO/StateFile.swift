@@ -143,8 +143,11 @@ package enum StateFile {
     // MARK: Directories
 
     /// The names in the directory at `path`, sorted; none when there is no such directory.
-    package static func names(in path: String) -> [String] {
-        guard let stream = opendir(path) else { return [] }
+    package static func names(in path: String) throws(TransportError) -> [String] {
+        guard let stream = opendir(path) else {
+            if errno == ENOENT { return [] }
+            throw fault(errno, "the state directory cannot be read")
+        }
         defer { closedir(stream) }
         var names: [String] = []
         while let entry = readdir(stream) {

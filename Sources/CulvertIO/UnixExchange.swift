@@ -10,7 +10,10 @@ package enum UnixExchange {
         throws(TransportError) -> [UInt8]
     {
         let fd = FileDescriptor(owning: clinux_unix_socket())
-        guard fd.isOpen, clinux_connect_unix(fd.number, path) == 0 else {
+        switch fd.isOpen ? -clinux_connect_unix(fd.number, path) : EMFILE {
+        case 0: break
+        case EACCES, EPERM: throw StateFile.fault(EACCES, "")
+        default:
             throw TransportError(.unavailable, "no host runs with this state directory; start one with culvert host")
         }
         let deadline = SystemClock.monotonic() + timeLimit

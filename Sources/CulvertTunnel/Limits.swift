@@ -57,6 +57,10 @@ package enum TunnelLimits {
     package static let targetTime = Duration.seconds(3)
     /// How long a connection that belongs to no device may stay: enough to pair, or to be told why it is refused.
     package static let strangerTime = Duration.seconds(30)
+    /// The same for one on which no stream was opened: a device that the host has forgotten hears of it soon.
+    package static let silentStrangerTime = Duration.seconds(2)
+    /// How often the owner is told of what may happen with every request.
+    package static let noticePause = Duration.seconds(10)
     /// Failed pairings of one source within ``pairingFailureWindow`` that block it: SYSTEM.md section 3.
     package static let pairingFailures = 5
     /// The span in which failures count together: SYSTEM.md section 3.

@@ -1,5 +1,7 @@
 import CulvertCore
+import CulvertIO
 import CulvertIdentity
+import CulvertTunnel
 import Glibc
 import Testing
 
@@ -170,8 +172,53 @@ struct HostTests {
         // A token that the host never issued.
         #expect(
             await failure { try await tunnel.manager.pair(with: forged(now + .seconds(90), key)) } == .authentication)
-        #expect(try await tunnel.host.devices().count == 2)
+        // The same node paired twice: one device.
+        #expect(try await tunnel.host.devices().count == 1)
         await tunnel.close()
+    }
+
+    private func addDevice(_ state: StateDirectory) throws {
+        let store = try HostStore(path: state.hostDatabase)
+        let (invite, node) = (TokenHash(ofText: "invite").bytes, SecretKey.generate().nodeID.bytes)
+        let now = UnixTime(seconds: Int64(time(nil)))
+        try store.createInvite(tokenHash: invite, transports: .tunnel, expiresAt: now + .seconds(60), now: now)
+        _ = try store.redeemInvite(
+            tokenHash: invite, nodeID: node, deviceName: "phone", newTokenHash: TokenHash(ofText: "token").bytes,
+            now: now)
+    }
+
+    @Test("a host keeps its port, and does not leave it while devices look for it there")
+    func lastPort() async throws {
+        let directory = try TemporaryDirectory()
+        func start() async throws -> Host {
+            try await Host(Tunnel.configuration(directory, port: 1) { $0.listen = nil })
+        }
+        func port(_ host: Host) async throws -> UInt16? {
+            try EndpointTicket(text: await host.ticket).directAddresses.first?.port
+        }
+        let first = try await start()
+        let kept = try #require(try await port(first))
+        await first.shutdown(grace: .zero)
+        let second = try await start()
+        #expect(try await port(second) == kept)
+        await second.shutdown(grace: .zero)
+
+        // Nobody misses the old port.
+        var squatter: UDPSocket? = try UDPSocket.bind(SocketAddress(.anyV6, port: kept))
+        let third = try await start()
+        let moved = try #require(try await port(third))
+        #expect(moved != kept)
+        await third.shutdown(grace: .zero)
+
+        // Now a device would.
+        try addDevice(directory.state("host"))
+        squatter?.close()
+        squatter = try UDPSocket.bind(SocketAddress(.anyV6, port: moved))
+        #expect(await failure { try await start() } == .localListener)
+        squatter?.close()
+        let fourth = try await start()
+        #expect(try await port(fourth) == moved)
+        await fourth.shutdown(grace: .zero)
     }
 
     @Test("five failed pairings block their source, also with a good invite")
@@ -392,7 +439,7 @@ struct ControlTests {
         let now = Int64(time(nil))
         #expect((now + 3590...now + 3601).contains(invite.expiresAt.seconds))
         _ = try await tunnel.manager.pair(with: invite.link)
-        #expect(try await onThread { try client.devices() }.count == 2)
+        #expect(try await onThread { try client.devices() }.count == 1)
         try await onThread { try client.revoke(id) }
         #expect(try await onThread { try client.devices() }.first?.isRevoked == true)
         await tunnel.close()

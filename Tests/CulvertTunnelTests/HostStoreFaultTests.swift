@@ -18,9 +18,14 @@ private func invite(_ store: HostStore, _ number: Int) throws {
     try store.createInvite(tokenHash: token(number), transports: .tunnel, expiresAt: time(1000), now: time(1))
 }
 
+/// The node that redeems invite `number`.
+private func node(_ number: Int) -> [UInt8] {
+    token(900_000 + number)
+}
+
 private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throws -> HostStore.Redemption {
     try store.redeemInvite(
-        tokenHash: token(number), nodeID: hash(0xee), deviceName: "d", newTokenHash: new, now: time(500))
+        tokenHash: token(number), nodeID: node(number), deviceName: "d", newTokenHash: new, now: time(500))
 }
 
 @Suite struct HostStoreFaultTests {
@@ -100,9 +105,9 @@ private func redeem(_ store: HostStore, _ number: Int, token new: [UInt8]) throw
             Issue.record("not redeemed")
             return
         }
-        #expect(try first.authorize(tokenHash: hash(2), nodeID: hash(0xee)) == .allowed(deviceID: device.id))
+        #expect(try first.authorize(tokenHash: hash(2), nodeID: node(1)) == .allowed(deviceID: device.id))
         #expect(try second.revoke(device.id, now: time(600)))
-        #expect(try first.authorize(tokenHash: hash(2), nodeID: hash(0xee)) == .revoked(deviceID: device.id))
+        #expect(try first.authorize(tokenHash: hash(2), nodeID: node(1)) == .revoked(deviceID: device.id))
     }
 
     // MARK: Disks

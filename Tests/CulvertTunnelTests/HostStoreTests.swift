@@ -122,10 +122,10 @@ import Testing
         try store.createInvite(tokenHash: hash(5), transports: .tunnel, expiresAt: time(200), now: time(100))
         #expect(throws: TransportError(.state, "the host database refused a value that breaks its rules")) {
             try store.redeemInvite(
-                tokenHash: hash(5), nodeID: node, deviceName: nil, newTokenHash: hash(2), now: time(111))
+                tokenHash: hash(5), nodeID: hash(0x55), deviceName: nil, newTokenHash: hash(2), now: time(111))
         }
         let again = try store.redeemInvite(
-            tokenHash: hash(5), nodeID: node, deviceName: nil, newTokenHash: hash(6), now: time(111))
+            tokenHash: hash(5), nodeID: hash(0x55), deviceName: nil, newTokenHash: hash(6), now: time(111))
         guard case .redeemed = again else {
             Issue.record("\(again)")
             return
@@ -214,7 +214,7 @@ import Testing
         var token = hash(2)
         token[31] ^= 1
         let redemption = try store.redeemInvite(
-            tokenHash: hash(5), nodeID: node, deviceName: nil, newTokenHash: token, now: time(111))
+            tokenHash: hash(5), nodeID: hash(0x55), deviceName: nil, newTokenHash: token, now: time(111))
         guard case .redeemed(let second) = redemption else {
             Issue.record("\(redemption)")
             return
@@ -243,20 +243,37 @@ import Testing
         }
     }
 
-    @Test func aNodeIsRecognisedUntilItsLastDeviceIsRevoked() throws {
+    @Test func aNodeIsOneDeviceHoweverOftenItPairs() throws {
         let store = try open()
         #expect(try store.binding(of: node) == .none)
-        for (invite, token) in [(1, 11), (2, 12)] as [(UInt8, UInt8)] {
-            try store.createInvite(tokenHash: hash(invite), transports: .tunnel, expiresAt: time(200), now: time(100))
-            _ = try store.redeemInvite(
-                tokenHash: hash(invite), nodeID: node, deviceName: nil, newTokenHash: hash(token), now: time(110))
+        func pair(_ number: UInt8, _ name: String) throws {
+            try store.createInvite(
+                tokenHash: hash(number), transports: .tunnel, expiresAt: time(200), now: time(100))
+            guard
+                case .redeemed = try store.redeemInvite(
+                    tokenHash: hash(number), nodeID: node, deviceName: name, newTokenHash: hash(number + 100),
+                    now: time(110))
+            else {
+                Issue.record("not paired")
+                return
+            }
         }
-        let devices = try store.devices().map(\.id)
-        #expect(try store.binding(of: node) == .device(devices[1]))
-        #expect(try store.revoke(devices[1], now: time(120)))
-        #expect(try store.binding(of: node) == .device(devices[0]))
-        #expect(try store.revoke(devices[0], now: time(120)))
+        try pair(1, "laptop")
+        let id = try #require(try store.devices().first?.id)
+        #expect(try store.rename(id, to: "Ann's laptop"))
+        try pair(2, "laptop")
+        #expect(try store.devices().map(\.id) == [id])
+        #expect(try store.devices().map(\.name) == ["Ann's laptop"])
+        #expect(try store.authorize(tokenHash: hash(101), nodeID: node) == .unknown)
+        #expect(try store.authorize(tokenHash: hash(102), nodeID: node) == .allowed(deviceID: id))
+        #expect(try store.binding(of: node) == .device(id))
+
+        #expect(try store.revoke(id, now: time(120)))
         #expect(try store.binding(of: node) == .revoked)
+        try pair(3, "laptop")
+        #expect(try store.devices().count == 1)
+        #expect(try store.devices().first?.name == "laptop")
+        #expect(try store.authorize(tokenHash: hash(102), nodeID: node) == .unknown)
     }
 
     // MARK: The file

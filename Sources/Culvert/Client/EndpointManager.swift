@@ -16,6 +16,8 @@ public struct EndpointConfiguration: Sendable {
 }
 
 /// The client's endpoint: one identity, one UDP socket and one event loop for all paired servers.
+///
+/// Close it with ``close()``, which tells the servers; letting it go ends everything without a word.
 public actor EndpointManager {
     /// Names one of the manager's connections.
     struct ConnectionKey: Hashable, Sendable {
@@ -35,6 +37,10 @@ public actor EndpointManager {
     private var connections: [ConnectionKey: Connection] = [:]
     private var pairings: [Int: PairingAttempt] = [:]
     private var lastKey = 0
+
+    deinit {
+        loop.stop()
+    }
 
     /// The manager runs on its event loop, where the sockets are.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

@@ -55,9 +55,9 @@ struct PairedServerFile: Codable {
         deviceToken = server.deviceToken.text
     }
 
-    /// The server; nil when the file holds nonsense.
+    /// The server; nil when the file holds nonsense or is of another version.
     var server: PairedServer? {
-        guard let token = DeviceToken(deviceToken) else { return nil }
+        guard v == Self.version, let token = DeviceToken(deviceToken) else { return nil }
         return PairedServer(
             name: name, nodeID: nodeID, addedAt: addedAt, metadata: metadata, http: http,
             transports: CredentialTransports(wire: credentialTransports), deviceToken: token)

@@ -13,18 +13,31 @@ public struct ServerStore: Sendable {
         self.directory = directory.servers
     }
 
-    /// All paired servers, by name. Throws `state` when a file cannot be read or is damaged.
+    /// All paired servers, by name. A file that is damaged is left out; ``damagedFiles()`` tells which. Throws `state`
+    /// when the directory cannot be read.
     public func list() throws(TransportError) -> [PairedServer] {
-        var servers: [PairedServer] = []
-        for name in StateFile.names(in: directory) where name.hasSuffix(".json") {
-            if let server = try read(directory + "/" + name) { servers.append(server) }
-        }
-        return servers.sorted { $0.name < $1.name }
+        try files().compactMap(read).sorted { $0.name < $1.name }
+    }
+
+    /// The paths of files that cannot be read, are damaged, or were written by a newer version. To be removed by hand.
+    /// Throws `state` when the directory cannot be read.
+    public func damagedFiles() throws(TransportError) -> [String] {
+        try files().filter { read($0) == nil }
     }
 
     /// The server called `name`; nil when there is none. Throws `state`.
     public func server(named name: String) throws(TransportError) -> PairedServer? {
         try list().first { $0.name == name }
+    }
+
+    /// The token with which this device uses the server called `name`, for clients of a proxy in token mode; nil when
+    /// there is no such server. A secret. Throws `state`.
+    public func deviceToken(ofServerNamed name: String) throws(TransportError) -> String? {
+        try server(named: name)?.deviceToken.text
+    }
+
+    private func files() throws(TransportError) -> [String] {
+        try StateFile.names(in: directory).filter { $0.hasSuffix(".json") }.map { "\(directory)/\($0)" }
     }
 
     /// Forgets the server called `name`; false when there is none. The host still knows this device. Throws `state`.
@@ -44,8 +57,6 @@ public struct ServerStore: Sendable {
     /// Makes sure that a server can be added. Throws `state`.
     func prepare() throws(TransportError) {
         try StateFile.makeDirectory(directory)
-        // Names are compared when a server is added, so a file that cannot be read is in the way then.
-        _ = try list()
         let probe = directory + "/.probe"
         try StateFile.writeAtomically(probe, [UInt8](repeating: 0, count: Self.typicalFile))
         try StateFile.remove(probe)
@@ -72,18 +83,10 @@ public struct ServerStore: Sendable {
         return server
     }
 
-    private func read(_ path: String) throws(TransportError) -> PairedServer? {
-        guard let bytes = try StateFile.read(path, maxBytes: Self.maximumFile) else { return nil }
-        let decoder = JSONDecoder()
-        struct Version: Decodable { var v: Int }
-        if let version = try? decoder.decode(Version.self, from: Data(bytes)).v, version > PairedServerFile.version {
-            throw TransportError(.state, "a server was paired by a newer version of culvert; use that version")
-        }
-        guard let server = (try? decoder.decode(PairedServerFile.self, from: Data(bytes)))?.server else {
-            throw TransportError(
-                .state, "a file of a paired server is damaged; remove it from servers/ and pair again")
-        }
-        return server
+    /// The server in a file; nil when it cannot be read, is damaged, or is of another version.
+    private func read(_ path: String) -> PairedServer? {
+        guard let bytes = try? StateFile.read(path, maxBytes: Self.maximumFile) else { return nil }
+        return (try? JSONDecoder().decode(PairedServerFile.self, from: Data(bytes)))?.server
     }
 
     private func file(of node: NodeID) -> String {

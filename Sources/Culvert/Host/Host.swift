@@ -28,6 +28,10 @@ public actor Host {
     /// Whether the target's name is being looked up.
     private var isLookingUp = false
 
+    deinit {
+        loop.stop()
+    }
+
     /// The host runs on its event loop, where the sockets are.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -60,12 +64,12 @@ public actor Host {
         let adapter = HostAdapter(
             store: store, targetAddresses: configuration.target.literalAddresses, loop: loop, pool: pool)
         adapter.notify = { [weak self] notice in self?.assumeIsolated { $0.tell(notice) } }
-        adapter.targetFailed = { [weak self] in self?.assumeIsolated { $0.lookUpTarget() } }
+        adapter.lookUpTarget = { [weak self] in self?.assumeIsolated { $0.lookUpTarget() } }
         let endpoint = try QUICEndpoint(
             key: key, alpns: ALPN.http + ALPN.pairing, entropy: .system, pool: pool,
             maximumStreams: configuration.maxStreams)
         endpoint.acceptor = adapter
-        driver = try openSocket(for: endpoint)
+        driver = try openSocket(for: endpoint, store)
         self.store = store
         self.adapter = adapter
         control = try ControlServer(path: configuration.stateDirectory.hostSocket, loop: loop) { [weak self] request in
@@ -74,18 +78,19 @@ public actor Host {
         lookUpTarget()
     }
 
-    /// Binds the configured address; otherwise the port of the last time, so that devices find the host again, or a
-    /// new one when that is taken.
-    private func openSocket(for endpoint: QUICEndpoint) throws(TransportError) -> EndpointDriver {
+    /// Binds the configured address; otherwise the port of the last time, where paired devices look for the host, or
+    /// one of the kernel's choice when no device would miss the old one.
+    private func openSocket(for endpoint: QUICEndpoint, _ store: HostStore) throws(TransportError) -> EndpointDriver {
         if let address = configuration.listen {
             return try EndpointDriver(endpoint: endpoint, loop: loop, binding: address)
         }
-        let lastPort = try configuration.stateDirectory.lastPort()
-        if let lastPort,
-            let driver = try? EndpointDriver(
-                endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: lastPort))
-        {
-            return driver
+        if let lastPort = try configuration.stateDirectory.lastPort() {
+            do {
+                return try EndpointDriver(
+                    endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: lastPort))
+            } catch {
+                guard try store.devices().allSatisfy({ $0.revokedAt != nil }) else { throw Self.portTaken }
+            }
         }
         let driver = try EndpointDriver(endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: 0))
         try configuration.stateDirectory.rememberPort(driver.localAddress.port)
@@ -183,6 +188,8 @@ public actor Host {
         case .pathChanged(let id, let rtt):
             continuation.yield(.path(device: deviceName(id), PathEvidence(kind: .direct, rtt: rtt)))
         case .failed(let error): continuation.yield(.error(error))
+        case .refusedPairing: continuation.yield(.error(Self.pairingRefused))
+        case .targetUnreachable: continuation.yield(.error(Self.targetUnreachable))
         }
     }
 
@@ -204,6 +211,16 @@ public actor Host {
     }
 
     private static let closed = TransportError(.cancelled, "the host is shut down")
+    private static let portTaken = TransportError(
+        .localListener,
+        """
+        another program has the UDP port under which paired devices know this host (it is in host.port); end that \
+        program, or choose another port with --listen and pair the devices again
+        """)
+    private static let pairingRefused = TransportError(
+        .authentication, "a pairing was refused: its invite is unknown, used or expired, or came too often")
+    private static let targetUnreachable = TransportError(
+        .unavailable, "the HTTP server does not answer, so clients get status 503; start it, or check --target")
     private static let unknownDevice = TransportError(
         .authentication, "no device has this ID; culvert devices lists them")
     /// Events kept for a reader that is slow; older ones are dropped.

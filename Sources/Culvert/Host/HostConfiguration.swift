@@ -7,7 +7,8 @@ public struct HostConfiguration: Sendable {
     public var stateDirectory: StateDirectory
     /// The HTTP server it shares.
     public var target: HTTPTarget
-    /// The UDP address to listen on; nil for all addresses and a port of the kernel's choice.
+    /// The UDP address to listen on; nil for all addresses, and the port of the last time or, at first, one of the
+    /// kernel's choice.
     public var listen: SocketAddress?
     /// What clients call it.
     public var name: String

@@ -13,6 +13,10 @@ package enum HostNotice: Sendable {
     case disconnected(deviceID: String)
     /// A paired device's packets take another path.
     case pathChanged(deviceID: String, roundTripTime: Duration)
+    /// A pairing was refused.
+    case refusedPairing
+    /// The HTTP server does not answer.
+    case targetUnreachable
     /// Something went wrong that the owner may want to know.
     case failed(TransportError)
 }
@@ -25,13 +29,15 @@ package final class HostAdapter {
     /// Who is told what happens.
     package var notify: (HostNotice) -> Void = { _ in }
     /// Called when no address of the target answered, so that its name may be looked up again.
-    package var targetFailed: () -> Void = {}
+    package var lookUpTarget: () -> Void = {}
 
     let store: HostStore
     let loop: EventLoop
     let pool: ChunkPool
     private var limiter = PairingLimiter<IPAddress>()
     private var lastSeen = LastSeen()
+    /// What the owner was told lately and need not hear again.
+    private var lastTold: [Repeatable: Instant] = [:]
     private var connections: [ObjectIdentifier: HostConnection] = [:]
     /// Whether new streams are served.
     private(set) var isAccepting = true
@@ -112,8 +118,26 @@ package final class HostAdapter {
         }
     }
 
+    /// Nobody answered at the target.
+    func targetFailed() {
+        lookUpTarget()
+        tell(.target, .targetUnreachable)
+    }
+
+    /// What happens as often as others like.
+    private enum Repeatable {
+        case target, pairing
+    }
+
+    private func tell(_ kind: Repeatable, _ notice: HostNotice) {
+        if let last = lastTold[kind], loop.now - last < TunnelLimits.noticePause { return }
+        lastTold[kind] = loop.now
+        notify(notice)
+    }
+
     /// Counts what came of a pairing stream, whatever was on it.
     func record(_ decision: PairingDecision, on connection: QUICConnection) {
+        if case .refused = decision { tell(.pairing, .refusedPairing) }
         limiter.record(decision, from: connection.path.remote.ip, at: loop.now)
     }
 

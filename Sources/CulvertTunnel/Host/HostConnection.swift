@@ -21,6 +21,7 @@ final class HostConnection {
     private var goodToken: TokenHash?
     /// Ends a connection that belongs to no device.
     private var stay: LoopTimer?
+    private var sawStream = false
 
     init(_ connection: QUICConnection, adapter: HostAdapter) {
         self.connection = connection
@@ -47,7 +48,7 @@ final class HostConnection {
             switch try adapter.store.binding(of: node.bytes) {
             case .device(let device): belongs(to: device)
             case .revoked: connection.close(.revoked)
-            case .none: limitStay()
+            case .none: limitStay(TunnelLimits.silentStrangerTime)
             }
         } catch {
             adapter.notify(.failed(error))
@@ -63,10 +64,10 @@ final class HostConnection {
         adapter.notify(.connected(deviceID: device, roundTripTime: connection.roundTripTime))
     }
 
-    private func limitStay() {
+    private func limitStay(_ time: Duration) {
         let timer = LoopTimer(loop: adapter.loop) { [weak self] in self?.connection.close(.unknownDevice) }
         stay = timer
-        timer.arm(at: adapter.loop.now + TunnelLimits.strangerTime)
+        timer.arm(at: adapter.loop.now + time)
     }
 
     /// Judges a stream's preface; nil lets it pass.
@@ -88,9 +89,7 @@ final class HostConnection {
         case .allowed(let device):
             goodToken = token
             belongs(to: device)
-        // The client learns it now, and not only when this stream is refused.
-        case .revoked: connection.close(.revoked)
-        case .unknown, .forbiddenTransport, .bindingMissing, .bindingMismatch: break
+        case .unknown, .revoked, .forbiddenTransport, .bindingMissing, .bindingMismatch: break
         }
         return verdict.refusal
     }
@@ -109,7 +108,7 @@ extension HostConnection: ConnectionHandler {
             recognise()
         case let alpn? where ALPN.pairing.contains(alpn):
             service = .pairing
-            limitStay()
+            limitStay(TunnelLimits.strangerTime)
         default: connection.close(.refused)
         }
     }
@@ -118,6 +117,8 @@ extension HostConnection: ConnectionHandler {
         switch service {
         case .tunnel:
             guard adapter.isAccepting else { return stream.refuse(.hostUnreachable) }
+            if !sawStream { stay?.arm(at: adapter.loop.now + TunnelLimits.strangerTime) }
+            sawStream = true
             let host = HostStream(stream, connection: self, loop: adapter.loop, pool: adapter.pool)
             streams[ObjectIdentifier(host)] = host
             stream.handler = host

@@ -91,6 +91,9 @@ package final class HostStore {
 
     /// Uses the invite with `tokenHash` up and stores a device with `newTokenHash`, bound to `nodeID` (nil when it
     /// pairs without one), in one transaction: of any number of callers in any processes one succeeds.
+    ///
+    /// A node is one device: when it pairs again its token is replaced, and the one before is worth nothing. What was
+    /// revoked before makes room for the new device.
     package func redeemInvite(
         tokenHash: [UInt8], nodeID: [UInt8]?, transport: CredentialTransports = .tunnel, deviceName: String?,
         newTokenHash: [UInt8], now: UnixTime
@@ -108,9 +111,12 @@ package final class HostStore {
             guard !isUsed else { return .refused(.usedInvite) }
             guard now < expiresAt else { return .refused(.expiredInvite) }
             guard transports.contains(transport) else { return .refused(.forbiddenTransport) }
+            let former = if let nodeID { try takeOut(node: nodeID) } else { nil as (id: String, name: String)? }
+            let id: String
+            if let former { id = former.id } else { id = try freeDeviceID(from: newTokenHash) }
             let device = DeviceRecord(
-                id: try freeDeviceID(from: newTokenHash),
-                name: deviceName.flatMap(DeviceName.sanitized) ?? DeviceName.placeholder,
+                id: id,
+                name: former?.name ?? deviceName.flatMap(DeviceName.sanitized) ?? DeviceName.placeholder,
                 nodeID: nodeID, transports: transports, createdAt: now, lastSeenAt: nil, revokedAt: nil)
             try database.run(
                 "INSERT INTO devices (id, name, node_id, token_hash, transports, created_at) VALUES (?, ?, ?, ?, ?, ?)",
@@ -123,6 +129,20 @@ package final class HostStore {
                 [.integer(now.seconds), .text(device.id), .blob(tokenHash)])
             return .redeemed(device)
         }
+    }
+
+    /// Takes all rows of a node out; gives the ID and the name of the one that is not revoked.
+    private func takeOut(node: [UInt8]) throws(TransportError) -> (id: String, name: String)? {
+        let rows = try database.rows(
+            "SELECT id, name, revoked_at FROM devices WHERE node_id = ? ORDER BY created_at DESC, rowid DESC",
+            [.blob(node)]
+        ) { row in (id: row.text(0), name: row.text(1), isRevoked: row.optionalInteger(2) != nil) }
+        guard !rows.isEmpty else { return nil }
+        try database.run(
+            "UPDATE invites SET device_id = NULL WHERE device_id IN (SELECT id FROM devices WHERE node_id = ?)",
+            [.blob(node)])
+        try database.run("DELETE FROM devices WHERE node_id = ?", [.blob(node)])
+        return rows.first { !$0.isRevoked }.map { ($0.id, $0.name) }
     }
 
     /// Forgets invites, used or not, that expired ``TunnelLimits/expiredInviteMemory`` ago; gives how many.
@@ -160,19 +180,18 @@ package final class HostStore {
     package enum Binding: Hashable, Sendable {
         /// No device is bound to it.
         case none
-        /// The device that was bound to it last.
+        /// The device that is bound to it.
         case device(String)
-        /// All devices that were bound to it are revoked.
+        /// The device that was bound to it is revoked.
         case revoked
     }
 
     /// The device that is bound to `nodeID`.
     package func binding(of nodeID: [UInt8]) throws(TransportError) -> Binding {
-        let devices = try database.rows(
-            "SELECT id, revoked_at FROM devices WHERE node_id = ? ORDER BY created_at DESC, rowid DESC", [.blob(nodeID)]
-        ) { row in (id: row.text(0), isRevoked: row.optionalInteger(1) != nil) }
-        if let device = devices.first(where: { !$0.isRevoked }) { return .device(device.id) }
-        return devices.isEmpty ? .none : .revoked
+        let devices = try database.rows("SELECT id, revoked_at FROM devices WHERE node_id = ?", [.blob(nodeID)]) {
+            row -> Binding in row.optionalInteger(1) == nil ? .device(row.text(0)) : .revoked
+        }
+        return devices.first ?? .none
     }
 
     /// All devices, revoked ones included, in the order in which they were paired.
