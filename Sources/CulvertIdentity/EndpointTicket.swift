@@ -188,14 +188,14 @@ extension ByteReader {
 
 private enum TicketFault {
     static let text = TransportError(
-        .metadata(.ticket), "The ticket is not a word that begins with \"endpoint\"; copy it again, whole.")
-    static let variant = TransportError(.metadata(.ticket), "The ticket is of a kind that this version does not know.")
-    static let node = TransportError(.metadata(.ticket), "The ticket's node ID is malformed.")
-    static let truncated = TransportError(.metadata(.ticket), "The ticket is cut short; copy it again, whole.")
+        .metadata(.ticket), "the ticket is not a word that begins with \"endpoint\"; copy it again, whole")
+    static let variant = TransportError(.metadata(.ticket), "the ticket is of a kind that this version does not know")
+    static let node = TransportError(.metadata(.ticket), "the ticket's node ID is malformed")
+    static let truncated = TransportError(.metadata(.ticket), "the ticket is cut short; copy it again, whole")
     static let tag = TransportError(
-        .metadata(.ticket), "The ticket has an address of a kind that this version does not know.")
-    static let relay = TransportError(.metadata(.ticket), "The ticket has a malformed relay URL.")
-    static let tooLarge = TransportError(.metadata(.ticket), "The ticket is larger than this version reads.")
+        .metadata(.ticket), "the ticket has an address of a kind that this version does not know")
+    static let relay = TransportError(.metadata(.ticket), "the ticket has a malformed relay URL")
+    static let tooLarge = TransportError(.metadata(.ticket), "the ticket is larger than this version reads")
 }
 
 extension EndpointTicket: CustomStringConvertible {

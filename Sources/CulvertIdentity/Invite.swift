@@ -160,31 +160,31 @@ extension Invite {
 }
 
 private enum InviteError {
-    static let envelope = TransportError(.metadata(.envelope), "The invite is damaged; copy the link again, whole.")
+    static let envelope = TransportError(.metadata(.envelope), "the invite is damaged; copy the link again, whole")
     static let envelopeVersion = TransportError(
-        .metadata(.envelope), "The invite is of another version than 4; update Culvert on both sides.")
+        .metadata(.envelope), "the invite is of another version than 4; update Culvert on both sides")
     static let payload = TransportError(
-        .metadata(.envelope), "The invite is signed but its content is malformed; make another one on the host.")
+        .metadata(.envelope), "the invite is signed but its content is malformed; make another one on the host")
     static let name = TransportError(
         .metadata(.envelope),
-        "The server's name is not 1 to 128 bytes of printable text; give the host another one and invite again.")
+        "the server's name is not 1 to 128 bytes of printable text; give the host another one and invite again")
     static let tooLarge = TransportError(
-        .metadata(.envelope), "The invite would be too large; give the host a shorter name or fewer relays.")
+        .metadata(.envelope), "the invite would be too large; give the host a shorter name or fewer relays")
     static let algorithm = TransportError(
-        .metadata(.algorithm), "The invite is signed with an algorithm that this version does not know; update it.")
+        .metadata(.algorithm), "the invite is signed with an algorithm that this version does not know; update it")
     static let signature = TransportError(
-        .metadata(.signature), "The invite's signature is wrong: the link was damaged or forged. Ask for another one.")
+        .metadata(.signature), "the invite's signature is wrong: the link was damaged or forged; ask for another one")
     static let fingerprint = TransportError(
-        .metadata(.fingerprint), "The invite's fingerprint is not that of its key; ask for another one.")
+        .metadata(.fingerprint), "the invite's fingerprint is not that of its key; ask for another one")
     static let version = TransportError(
-        .metadata(.version), "The invite's content is of another version than 4; update Culvert on both sides.")
+        .metadata(.version), "the invite's content is of another version than 4; update Culvert on both sides")
     static let expired = TransportError(
         .metadata(.expired),
-        "The invite has expired; make another one on the host. If it is fresh, check the clocks of both machines.")
+        "the invite has expired; make another one on the host, or check the clocks of both machines if it is fresh")
     static let clock = TransportError(
         .metadata(.clock),
-        "The invite's expiry is more than 30 days ahead of this machine's clock; check the clocks of both machines.")
-    static let tooFarAhead = TransportError(.metadata(.clock), "The invite's expiry is no date that can be written.")
+        "the invite's expiry is more than 30 days ahead of this machine's clock; check the clocks of both machines")
+    static let tooFarAhead = TransportError(.metadata(.clock), "the invite's expiry is no date that can be written")
     static let noTunnel = TransportError(
-        .metadata(.noTunnel), "The invite offers no tunnel to the host; make another one that does.")
+        .metadata(.noTunnel), "the invite offers no tunnel to the host; make another one that does")
 }

@@ -15,16 +15,16 @@ enum InviteLink {
     /// any case (RFC 3986 section 6.2.2.1); further query items are ignored.
     static func envelope(_ text: String) throws(TransportError) -> [UInt8] {
         guard text.utf8.count <= Limits.linkBytes else {
-            throw fault("The invite link is longer than any invite; copy the link only.")
+            throw fault("the invite link is longer than any invite; copy the link only")
         }
         let query = try query(text)
         let invite = try onlyItem("invite", in: query)
         let version = try onlyItem("v", in: query)
         guard version == Self.version else {
-            throw fault("The invite is of another version than 4; update Culvert on both sides.")
+            throw fault("the invite is of another version than 4; update Culvert on both sides")
         }
         guard let envelope = Base64URL.decode(invite), envelope.count <= Limits.envelopeBytes else {
-            throw fault("The invite link is damaged; copy it again, whole.")
+            throw fault("the invite link is damaged; copy it again, whole")
         }
         return envelope
     }
@@ -37,7 +37,7 @@ enum InviteLink {
         guard parts.count == 2,
             schemes.contains(where: { address == "\($0)://\(host)" || address == "\($0)://\(host)/" })
         else {
-            throw fault("This is not an invite link; one begins with culvert://connect?v=4&invite=.")
+            throw fault("this is not an invite link; one begins with culvert://connect?v=4&invite=")
         }
         return parts[1]
     }
@@ -49,7 +49,7 @@ enum InviteLink {
             return parts.count == 2 && parts[0] == name ? parts[1] : nil
         }
         guard values.count == 1 else {
-            throw fault("The invite link is incomplete; put it in quotes on a command line and copy it whole.")
+            throw fault("the invite link is incomplete; put it in quotes on a command line and copy it whole")
         }
         return values[0]
     }

@@ -73,7 +73,7 @@ public struct RelayMembership: Sendable {
     public mutating func set(_ relays: [RelayURL], for owner: NodeID) throws(TransportError) -> [Action] {
         let unique = Set(relays)
         guard unique.count <= Limits.relayURLs else {
-            throw TransportError(.metadata(.relayURL), "There are more than 8 relay URLs.")
+            throw TransportError(.metadata(.relayURL), "there are more than 8 relay URLs")
         }
         owners[owner] = unique
         return reconcile()
@@ -116,10 +116,10 @@ public struct RelayMembership: Sendable {
     /// - Throws: `cancelled` without an endpoint, `unavailable` when a relay is not installed. Neither says which.
     public func checkReady(toDial owner: NodeID) throws(TransportError) {
         guard generation != nil else {
-            throw TransportError(.cancelled, "The endpoint is closed; try again when it has started.")
+            throw TransportError(.cancelled, "the endpoint is closed; try again when it has started")
         }
         guard owners[owner, default: []].isSubset(of: installed) else {
-            throw TransportError(.unavailable, "A relay of this server could not be set up; try again.")
+            throw TransportError(.unavailable, "a relay of this server could not be set up; try again")
         }
     }
 

@@ -19,27 +19,27 @@ public struct RelayURL: Hashable, Sendable, CustomStringConvertible {
     ///   addresses stay refused.
     /// - Throws: `.metadata(.relayURL)`.
     public init(_ text: String, allowInsecure: Bool) throws(TransportError) {
-        guard let url = URLText(text) else { throw Self.fault("A relay URL is malformed.") }
+        guard let url = URLText(text) else { throw Self.fault("a relay URL is malformed") }
         guard url.scheme == "https" || url.scheme == "http", let host = url.host else {
-            throw Self.fault("A relay URL must begin with https://.")
+            throw Self.fault("a relay URL must begin with https://")
         }
         guard url.scheme == "https" || allowInsecure else {
             throw Self.fault(
-                "A relay URL begins with http://; use https://, or --allow-insecure-relay for development.")
+                "a relay URL begins with http://; use https://, or --allow-insecure-relay for development")
         }
-        guard !url.hasUserInfo else { throw Self.fault("A relay URL must not contain a user name or password.") }
+        guard !url.hasUserInfo else { throw Self.fault("a relay URL must not contain a user name or password") }
         guard url.tail == "/" else {
-            throw Self.fault("A relay URL must end after the host and port; no path, query or fragment is allowed.")
+            throw Self.fault("a relay URL must end after the host and port; no path, query or fragment is allowed")
         }
-        guard url.port != 0 else { throw Self.fault("A relay URL has port 0, which cannot be connected to.") }
+        guard url.port != 0 else { throw Self.fault("a relay URL has port 0, which cannot be connected to") }
         switch Self.scope(host) {
         case .global: break
         case .loopback where allowInsecure: break
         case .loopback:
             throw Self.fault(
-                "A relay URL points to this machine itself; use --allow-insecure-relay for development.")
+                "a relay URL points to this machine itself; use --allow-insecure-relay for development")
         case .local:
-            throw Self.fault("A relay URL points to a private, local or multicast address; a relay must be public.")
+            throw Self.fault("a relay URL points to a private, local or multicast address; a relay must be public")
         }
         self.text = url.text
         switch host {
@@ -57,7 +57,7 @@ public struct RelayURL: Hashable, Sendable, CustomStringConvertible {
         for text in texts {
             let relay = try RelayURL(text, allowInsecure: allowInsecure)
             guard !relays.contains(relay) else { continue }
-            guard relays.count < Limits.relayURLs else { throw fault("There are more than 8 relay URLs.") }
+            guard relays.count < Limits.relayURLs else { throw fault("there are more than 8 relay URLs") }
             relays.append(relay)
         }
         return relays

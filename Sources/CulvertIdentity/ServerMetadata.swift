@@ -69,13 +69,13 @@ public struct ServerMetadata: Hashable, Sendable {
     ) throws(TransportError) -> ValidatedEndpoint {
         try checkVersion()
         guard let nodeID = NodeID(nodeID) else {
-            throw TransportError(.metadata(.nodeID), "The server's node ID is malformed.")
+            throw TransportError(.metadata(.nodeID), "the server's node ID is malformed")
         }
         guard alpns.count <= Limits.alpns, alpns.allSatisfy({ (1...Limits.alpnBytes).contains($0.utf8.count) }),
             requiredALPNs.allSatisfy({ group in group.contains(where: alpns.contains) })
         else {
             throw TransportError(
-                .metadata(.alpn), "The server does not offer the tunnel protocol of this version; update both sides.")
+                .metadata(.alpn), "the server does not offer the tunnel protocol of this version; update both sides")
         }
         let parsedTicket = try validateTicket(of: nodeID)
         // The client contacts the ticket's relays just like the listed ones, so they are held to the same rules.
@@ -88,7 +88,7 @@ public struct ServerMetadata: Hashable, Sendable {
     func checkVersion() throws(TransportError) {
         guard version == Self.currentVersion else {
             throw TransportError(
-                .metadata(.version), "The server describes itself in an unknown version; update Culvert on both sides.")
+                .metadata(.version), "the server describes itself in an unknown version; update Culvert on both sides")
         }
     }
 
@@ -96,14 +96,14 @@ public struct ServerMetadata: Hashable, Sendable {
     private func validateTicket(of nodeID: NodeID) throws(TransportError) -> EndpointTicket? {
         guard let ticket, !ticket.isEmpty else {
             guard addressMode != .ticket else {
-                throw TransportError(.metadata(.ticketMissing), "The server promises a ticket and gives none.")
+                throw TransportError(.metadata(.ticketMissing), "the server promises a ticket and gives none")
             }
             return nil
         }
         let parsed = try EndpointTicket(text: ticket)
         guard parsed.nodeID == nodeID else {
             throw TransportError(
-                .metadata(.ticketNode), "The ticket belongs to another node than the signed one; do not trust it.")
+                .metadata(.ticketNode), "the ticket belongs to another node than the signed one; do not trust it")
         }
         return parsed
     }

@@ -92,7 +92,7 @@ struct InviteFaultTests {
             try spoil(&forgery)
             let error = #expect(throws: TransportError.self) { try forgery.parse() }
             let reason = try #require(error?.reason)
-            #expect(!reason.contains("\n") && reason.hasSuffix("."))
+            #expect(!reason.contains("\n") && !reason.hasSuffix(".") && reason.first?.isLowercase == true)
             reasons.insert(reason)
         }
         #expect(reasons.count == Self.spoilers.count)

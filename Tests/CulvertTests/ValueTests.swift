@@ -36,6 +36,20 @@ struct HTTPTargetTests {
         #expect(await failure { () throws in try HTTPTarget(text) } == .framing)
     }
 
+    @Test(
+        "the refusal names what is wrong",
+        arguments: [
+            ("http://localhost:8080/app", "nothing after the port"), ("http://localhost/app", "nothing after the port"),
+            ("http://localhost:80//", "nothing after the port"), ("http://localhost?x", "nothing after the port"),
+            ("http://me:secret@localhost:80", "without a user name"), ("http://localhost:x", "port must be a number"),
+            ("http://a b:80", "must be a name"), ("http://::1:80", "must be a name"),
+            ("localhost:80", "http://HOST:PORT or"),
+        ])
+    func reasons(text: String, part: String) {
+        let error = #expect(throws: TransportError.self) { try HTTPTarget(text) }
+        #expect(error?.reason.contains(part) == true)
+    }
+
     @Test("the longest names and paths")
     func limits() throws {
         #expect(throws: Never.self) { try HTTPTarget("http://" + String(repeating: "a", count: 253)) }

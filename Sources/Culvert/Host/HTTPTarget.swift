@@ -23,6 +23,12 @@ public enum HTTPTarget: Hashable, Sendable, CustomStringConvertible {
             throw TransportError(.framing, "the target must be http://HOST:PORT or unix:/PATH")
         }
         if authority.hasSuffix("/") { authority.removeLast() }
+        guard !authority.contains(where: { "/?#".contains($0) }) else {
+            throw TransportError(.framing, "the target must be http://HOST:PORT, with nothing after the port")
+        }
+        guard !authority.contains("@") else {
+            throw TransportError(.framing, "the target must be http://HOST:PORT, without a user name")
+        }
         var host = authority
         var port: UInt16 = 80
         let afterAddress = authority.lastIndex(of: "]").map { authority.index(after: $0) } ?? authority.startIndex
@@ -40,7 +46,7 @@ public enum HTTPTarget: Hashable, Sendable, CustomStringConvertible {
         let isName =
             !isBracketed && !host.isEmpty && host.utf8.count <= 253 && host.utf8.allSatisfy(Self.isNameCharacter)
         guard isAddress || isName else {
-            throw TransportError(.framing, "the target must be http://HOST:PORT, with nothing after the port")
+            throw TransportError(.framing, "the target's host must be a name, an IPv4 address or [an IPv6 address]")
         }
         self = .tcp(host: host, port: port)
     }
