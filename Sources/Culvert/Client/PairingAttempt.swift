@@ -1,5 +1,4 @@
 import CulvertCore
-import CulvertIO
 import CulvertIdentity
 import CulvertTransport
 import CulvertTunnel

@@ -1,5 +1,4 @@
 import CulvertCore
-import CulvertIO
 
 /// The HTTP server that a host shares.
 public enum HTTPTarget: Hashable, Sendable, CustomStringConvertible {

@@ -1,7 +1,6 @@
 import CNgtcp2
 import CNgtcp2Crypto
 import CulvertCore
-import Glibc
 
 /// Owner of one `ngtcp2_conn`, its TLS session and the cell through which C finds its way back to Swift.
 final class ConnectionHandle {

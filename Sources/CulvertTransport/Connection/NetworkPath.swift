@@ -1,7 +1,6 @@
 import CNgtcp2
 import CulvertCore
 import CulvertIO
-import Glibc
 
 /// The pair of addresses between which a QUIC packet travels.
 package struct NetworkPath: Hashable, Sendable {

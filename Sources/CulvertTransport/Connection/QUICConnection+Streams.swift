@@ -1,6 +1,5 @@
 import CNgtcp2
 import CulvertCore
-import CulvertIO
 
 extension QUICConnection {
     /// Opens a bidirectional stream; nil while the peer allows no more (``ConnectionHandler/connectionMayOpenStreams(_:)``

@@ -1,6 +1,5 @@
 import CulvertCore
 import CulvertIO
-import CulvertIdentity
 
 /// Runs a ``QUICEndpoint`` on an event loop: one UDP socket, one timer, one batch of outgoing datagrams.
 ///

@@ -1,8 +1,6 @@
 import CNgtcp2
 import CNgtcp2Crypto
 import CulvertCore
-import CulvertIO
-import Glibc
 
 extension QUICEndpoint {
     /// Takes a datagram that arrived on `path` at `now`, with the two ECN bits of its IP header.

@@ -1,5 +1,4 @@
 import CNgtcp2
-import CNgtcp2Crypto
 import CulvertCore
 import CulvertIO
 import CulvertIdentity

@@ -1,6 +1,5 @@
 import CulvertCore
 import CulvertIO
-import CulvertIdentity
 import CulvertTransport
 
 /// What a host tells its owner.

@@ -1,7 +1,6 @@
 import CulvertCore
 import CulvertIO
 import CulvertTransport
-import Glibc
 
 /// Joins a TCP or Unix socket and a QUIC stream until both are done. Bytes pass exactly and at once; ends and resets
 /// keep their meaning (docs/protocol.md, Ends and resets):
