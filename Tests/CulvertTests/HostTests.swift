@@ -164,9 +164,12 @@ struct HostTests {
             ).link
         }
         let now = UnixTime(seconds: Int64(time(nil)))
-        #expect(await failure { try await tunnel.manager.pair(with: forged(now + .seconds(-600), key)) } == .metadata(.expired))
+        #expect(
+            await failure { try await tunnel.manager.pair(with: forged(now + .seconds(-600), key)) }
+                == .metadata(.expired))
         // A token that the host never issued.
-        #expect(await failure { try await tunnel.manager.pair(with: forged(now + .seconds(90), key)) } == .authentication)
+        #expect(
+            await failure { try await tunnel.manager.pair(with: forged(now + .seconds(90), key)) } == .authentication)
         #expect(try await tunnel.host.devices().count == 2)
         await tunnel.close()
     }
@@ -328,6 +331,25 @@ struct HostTests {
         #expect(await failure { try await tunnel.host.rename("x", to: "y") } == .cancelled)
     }
 
+    @Test("a host that is dropped without a shutdown lets go of its port and its directory")
+    func dropped() async throws {
+        let directory = try TemporaryDirectory()
+        let address = try await { () async throws -> SocketAddress in
+            let host = try await Host(Tunnel.configuration(directory, port: 1))
+            return try #require(try EndpointTicket(text: await host.ticket).directAddresses.first)
+        }()
+        let bench = try LoopBench()
+        await bench.run { bench in
+            var host: Host?
+            for _ in 0..<200 where host == nil {
+                host = try? await Host(Tunnel.configuration(directory, port: 1) { $0.listen = address })
+                if host == nil { await bench.wait(atMost: .milliseconds(20)) { false } }
+            }
+            #expect(host != nil)
+            await host?.shutdown(grace: .zero)
+        }
+    }
+
     @Test("closing the endpoint ends what is being dialled", arguments: [true, false])
     func closeWhileDialling(pairs: Bool) async throws {
         let tunnel = try await Tunnel(to: .answering("hello"))
@@ -358,7 +380,11 @@ struct HostTests {
         let time = await clock.measure {
             let dialling = Task {
                 await failure {
-                    if pairs { _ = try await manager.pair(with: invite) } else { _ = try await manager.connect(to: server) }
+                    if pairs {
+                        _ = try await manager.pair(with: invite)
+                    } else {
+                        _ = try await manager.connect(to: server)
+                    }
                 }
             }
             await Task.yield()
@@ -400,7 +426,8 @@ struct ControlTests {
         #expect(await failure { try await onThread { try client.rename("nobody00", to: "x") } } == .authentication)
         #expect(await failure { try await onThread { try client.revoke("not an ID") } } == .authentication)
         #expect(await failure { try await onThread { try client.rename(id, to: "\u{7}") } } == .framing)
-        #expect(await failure { try await onThread { try client.makeInvite(validFor: .seconds(31 * 86_400)) } } == .limit)
+        #expect(
+            await failure { try await onThread { try client.makeInvite(validFor: .seconds(31 * 86_400)) } } == .limit)
         #expect(await failure { try await onThread { try client.makeInvite(validFor: .zero) } } == .limit)
         await tunnel.close()
         #expect(await failure { try await onThread { try client.devices() } } == .unavailable)

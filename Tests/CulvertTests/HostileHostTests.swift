@@ -183,8 +183,10 @@ struct HostileHostTests {
                 case 0: stream.send(Array("HTTP/1.1 200 OK\r\n\r\n".utf8), finish: true)
                 case 1: stream.send([0xff, 0xff, 0xff, 0xff])
                 case 2: stream.send(frame(#"{"v":1,"kind":"pairResponse","ok":true}"#), finish: true)
-                case 3: stream.send(frame(#"{"v":1,"kind":"pairResponse","ok":true,"deviceToken":"x y"}"#), finish: true)
-                case 4: stream.send(frame(#"{"v":1,"kind":"pairResponse","ok":true,"deviceToken":"other"}"#), finish: true)
+                case 3:
+                    stream.send(frame(#"{"v":1,"kind":"pairResponse","ok":true,"deviceToken":"x y"}"#), finish: true)
+                case 4:
+                    stream.send(frame(#"{"v":1,"kind":"pairResponse","ok":true,"deviceToken":"other"}"#), finish: true)
                 case 5: stream.stream?.reset(.notNeeded)
                 default: stream.stream?.connection.close(.done)
                 }

@@ -120,7 +120,9 @@ final class RawConnection: ConnectionHandler {
 
 extension LoopBench {
     /// A QUIC endpoint with `key` on this loop.
-    func driver(_ key: SecretKey, alpns: [String] = [], acceptor: (any ConnectionAcceptor)? = nil) throws -> EndpointDriver {
+    func driver(_ key: SecretKey, alpns: [String] = [], acceptor: (any ConnectionAcceptor)? = nil) throws
+        -> EndpointDriver
+    {
         let endpoint = try QUICEndpoint(key: key, alpns: alpns, entropy: .system, pool: pool)
         endpoint.acceptor = acceptor
         return try EndpointDriver(endpoint: endpoint, loop: loop, binding: SocketAddress(.loopbackV4, port: 0))
@@ -141,7 +143,9 @@ extension LoopBench {
     }
 
     /// Dials the host of `tunnel` with the key of its paired client.
-    func dial(_ tunnel: Tunnel, key: SecretKey? = nil, alpn: String = ALPN.http[0]) async throws -> (EndpointDriver, RawConnection) {
+    func dial(_ tunnel: Tunnel, key: SecretKey? = nil, alpn: String = ALPN.http[0]) async throws -> (
+        EndpointDriver, RawConnection
+    ) {
         let driver = try driver(try key ?? tunnel.directory.state("client").identity())
         let connection = try await dial(driver, tunnel.host.nodeID, tunnel.server.addresses, alpn: alpn)
         return (driver, connection)

@@ -101,7 +101,8 @@ final class Origin: Sendable {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let result = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 1024) == 0 && getsockname(listener, $0, &length) == 0
+                bind(listener, $0, length) == 0 && listen(listener, 1024) == 0
+                    && getsockname(listener, $0, &length) == 0
             }
         }
         guard result else { throw Failure("listen") }

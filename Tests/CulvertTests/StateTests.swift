@@ -34,8 +34,11 @@ struct StateDirectoryTests {
 
     @Test(
         "a damaged identity is refused and stays as it is",
-        arguments: ["", "\n", "00", String(repeating: "0", count: 63) + "\n", String(repeating: "0", count: 64),
-            String(repeating: "g", count: 64) + "\n", String(repeating: "0", count: 64) + "\nmore", String(repeating: "0", count: 300)])
+        arguments: [
+            "", "\n", "00", String(repeating: "0", count: 63) + "\n", String(repeating: "0", count: 64),
+            String(repeating: "g", count: 64) + "\n", String(repeating: "0", count: 64) + "\nmore",
+            String(repeating: "0", count: 300),
+        ])
     func damaged(content: String) async throws {
         let directory = try TemporaryDirectory()
         let state = directory.state()
@@ -45,7 +48,9 @@ struct StateDirectoryTests {
         #expect(readFile(state.path + "/identity.key") == Array(content.utf8))
     }
 
-    @Test("an identity or a directory that others can read is refused", arguments: [0o640, 0o604, 0o666, 0o610] as [mode_t])
+    @Test(
+        "an identity or a directory that others can read is refused",
+        arguments: [0o640, 0o604, 0o666, 0o610] as [mode_t])
     func wrongMode(mode: mode_t) async throws {
         let directory = try TemporaryDirectory()
         let state = directory.state()

@@ -78,14 +78,17 @@ struct ControlMessageTests {
         "other requests are not known",
         arguments: [
             ("GET", "/"), ("GET", "/v1"), ("GET", "/v2/devices"), ("GET", "/v1/devices/a"), ("POST", "/v1/devices"),
-            ("DELETE", "/v1/devices"), ("DELETE", "/v1/devices/a/b"), ("PATCH", "/v1/devices/a"), ("get", "/v1/devices"),
+            ("DELETE", "/v1/devices"), ("DELETE", "/v1/devices/a/b"), ("PATCH", "/v1/devices/a"),
+            ("get", "/v1/devices"),
             ("GET", "/v1/invites"), ("POST", "/v1/invites/a"),
         ])
     func unknown(method: String, path: String) {
         #expect(ControlRequest(method: method, path: path, body: []) == nil)
     }
 
-    @Test("a body that is not what the request needs is refused", arguments: ["{", "[]", "{\"validForSeconds\":\"1\"}", "7"])
+    @Test(
+        "a body that is not what the request needs is refused",
+        arguments: ["{", "[]", "{\"validForSeconds\":\"1\"}", "7"])
     func bodies(body: String) {
         #expect(ControlRequest(method: "POST", path: "/v1/invites", body: Array(body.utf8)) == nil)
         #expect(ControlRequest(method: "PATCH", path: "/v1/devices/a", body: Array(body.utf8)) == nil)

@@ -113,7 +113,9 @@ struct StatelessAnswerTests {
     func rate() {
         var answers = StatelessAnswers()
         let entropy = Entropy.system
-        for _ in 0..<1000 { answers.add(.packet([UInt8](repeating: 1, count: 1200)), entropy: entropy, to: Self.path, now: Self.now) }
+        for _ in 0..<1000 {
+            answers.add(.packet([UInt8](repeating: 1, count: 1200)), entropy: entropy, to: Self.path, now: Self.now)
+        }
         #expect(Self.drain(&answers).count == TransportLimits.statelessAnswersPerSecond)
         answers.add(.packet([1]), entropy: entropy, to: Self.path, now: Self.now + .milliseconds(999))
         #expect(Self.drain(&answers).isEmpty)
@@ -192,24 +194,59 @@ struct ConnectionBoundTests {
         pair.network.run(for: .seconds(1))
     }
 
-    @Test("streams that are given up in every way return their credit", arguments: 0..<8 as Range<UInt64>)
+    @Test("as many stalled readers as there may be do not hold up one that reads")
+    func stalledReaders() throws {
+        #expect(
+            TransportLimits.initialStreamWindow * TransportLimits.streamsPerConnection
+                <= UInt64(TransportLimits.unreadPerConnection))
+        let pair = try TestPair(seed: 44, consumes: false)
+        let (connection, _) = try pair.connect()
+        let bytes = randomBytes(70_000, seed: 44)
+        var stalled: [RecordingStream] = []
+        for _ in 0..<1023 {
+            let recorder = RecordingStream()
+            let stream = try #require(connection.openStream())
+            stream.handler = recorder
+            recorder.send(bytes, on: stream, finish: true)
+            stalled.append(recorder)
+        }
+        pair.network.run(for: .seconds(5))
+        let peer = try #require(pair.acceptor.connections.first?.handler)
+        #expect(peer.accepted.count == 1023)
+        #expect(peer.accepted.allSatisfy { $0.handler.bytes.count == TransportLimits.initialStreamWindow })
+        peer.consumes = true
+        let stream = try #require(connection.openStream())
+        let recorder = RecordingStream()
+        stream.handler = recorder
+        recorder.send(bytes + bytes, on: stream, finish: true)
+        pair.network.run(for: .seconds(5), until: { peer.accepted.last?.handler.isEnded == true })
+        #expect(peer.accepted.last?.handler.bytes.count == 2 * bytes.count)
+        connection.close(.done)
+        pair.network.run(for: .seconds(1))
+    }
+
+    @Test("streams that are given up in every way return their credit", arguments: 0..<4 as Range<UInt64>)
     func credit(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let pair = try TestPair(seed: seed, LinkConditions(loss: seed % 2 == 0 ? 0 : 0.02), consumes: seed % 4 < 2)
         let (connection, handler) = try pair.connect()
         let peer = try #require(pair.acceptor.connections.first)
-        for _ in 0..<120 {
+        for _ in 0..<40 {
             let stream = try #require(connection.openStream())
             let recorder = RecordingStream()
             stream.handler = recorder
-            recorder.send(randomBytes(Int.random(in: 1..<900_000, using: &random), seed: random.next()), on: stream, finish: Bool.random(using: &random))
+            recorder.send(
+                randomBytes(Int.random(in: 1..<900_000, using: &random), seed: random.next()), on: stream,
+                finish: Bool.random(using: &random))
             pair.network.run(for: .milliseconds(Int64.random(in: 5..<60, using: &random)))
             // ngtcp2 0.12 never answers for a stream whose reset comes before its first bytes, and so the stream stays
             // with the side that opened it; see conn_recv_reset_stream.
             pair.network.run(until: { peer.handler.accepted.last?.stream.id == stream.id })
             let accepted = peer.handler.accepted.last
             if let accepted, Bool.random(using: &random) {
-                accepted.handler.send(randomBytes(Int.random(in: 1..<600_000, using: &random), seed: 1), on: accepted.stream, finish: false)
+                accepted.handler.send(
+                    randomBytes(Int.random(in: 1..<600_000, using: &random), seed: 1), on: accepted.stream,
+                    finish: false)
                 pair.network.run(for: .milliseconds(Int64.random(in: 1..<60, using: &random)))
             }
             switch Int.random(in: 0..<4, using: &random) {
@@ -230,7 +267,8 @@ struct ConnectionBoundTests {
             accepted?.stream.reset(.notNeeded)
             accepted?.stream.stopReceiving(.notNeeded)
         }
-        pair.network.run(for: .seconds(20), until: { connection.openStreamCount == 0 && peer.connection.openStreamCount == 0 })
+        pair.network.run(
+            for: .seconds(20), until: { connection.openStreamCount == 0 && peer.connection.openStreamCount == 0 })
         #expect(handler.end == nil)
         #expect(connection.openStreamCount == 0 && peer.connection.openStreamCount == 0)
         pair.network.run(for: .seconds(2))
@@ -247,7 +285,8 @@ struct ConnectionBoundTests {
     func counters() throws {
         let pair = try TestPair(seed: 42)
         for round in 0..<30 {
-            let (connection, handler) = round % 3 == 2 ? try pair.dial(expecting: SecretKey.generate().nodeID) : try pair.dial()
+            let (connection, handler) =
+                round % 3 == 2 ? try pair.dial(expecting: SecretKey.generate().nodeID) : try pair.dial()
             switch round % 3 {
             case 0: pair.network.run(until: { handler.isEstablished })
             // Gives up in the middle of the handshake.

@@ -56,7 +56,8 @@ package final class TunnelPump {
         self.onEnd = onEnd
     }
 
-    /// Begins. The pump keeps itself alive, as handler of both, until both are done.
+    /// Begins. Whoever made the pump keeps it until `onEnd`: the stream lets go of it when it closes, which may be before
+    /// the socket has taken everything.
     package func start() {
         stream.handler = self
         socket.handler = self
