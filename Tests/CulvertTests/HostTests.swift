@@ -331,25 +331,6 @@ struct HostTests {
         #expect(await failure { try await tunnel.host.rename("x", to: "y") } == .cancelled)
     }
 
-    @Test("a host that is dropped without a shutdown lets go of its port and its directory")
-    func dropped() async throws {
-        let directory = try TemporaryDirectory()
-        let address = try await { () async throws -> SocketAddress in
-            let host = try await Host(Tunnel.configuration(directory, port: 1))
-            return try #require(try EndpointTicket(text: await host.ticket).directAddresses.first)
-        }()
-        let bench = try LoopBench()
-        await bench.run { bench in
-            var host: Host?
-            for _ in 0..<200 where host == nil {
-                host = try? await Host(Tunnel.configuration(directory, port: 1) { $0.listen = address })
-                if host == nil { await bench.wait(atMost: .milliseconds(20)) { false } }
-            }
-            #expect(host != nil)
-            await host?.shutdown(grace: .zero)
-        }
-    }
-
     @Test("closing the endpoint ends what is being dialled", arguments: [true, false])
     func closeWhileDialling(pairs: Bool) async throws {
         let tunnel = try await Tunnel(to: .answering("hello"))

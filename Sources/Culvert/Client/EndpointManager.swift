@@ -54,14 +54,6 @@ public actor EndpointManager {
         }
     }
 
-    // On the loop, because what is let go of here belongs to it. A manager that was not closed must not leave a thread
-    // behind that serves nobody.
-    isolated deinit {
-        for connection in connections.values { connection.proxy.close() }
-        driver?.close()
-        loop.stop()
-    }
-
     private func start(_ key: SecretKey) throws(TransportError) {
         let endpoint = try QUICEndpoint(key: key, alpns: [], entropy: .system, pool: pool)
         driver = try EndpointDriver(endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: 0))

@@ -37,7 +37,8 @@ public enum HTTPTarget: Hashable, Sendable, CustomStringConvertible {
         if isBracketed { host = String(host.dropFirst().dropLast()) }
         // RFC 3986 section 3.2.2: brackets are for IPv6 addresses, which without them cannot be told from a port.
         let isAddress = IPAddress(host)?.isIPv6 == isBracketed
-        let isName = !isBracketed && !host.isEmpty && host.utf8.count <= 253 && host.utf8.allSatisfy(Self.isNameCharacter)
+        let isName =
+            !isBracketed && !host.isEmpty && host.utf8.count <= 253 && host.utf8.allSatisfy(Self.isNameCharacter)
         guard isAddress || isName else {
             throw TransportError(.framing, "the target must be http://HOST:PORT, with nothing after the port")
         }

@@ -52,14 +52,6 @@ public actor Host {
         }
     }
 
-    // On the loop, because what is let go of here belongs to it. A host that was not shut down must not leave a thread
-    // behind that serves nobody.
-    isolated deinit {
-        control?.close()
-        driver?.close()
-        loop.stop()
-    }
-
     private func start() throws(TransportError) {
         let pool = ChunkPool()
         let store = try HostStore(path: configuration.stateDirectory.hostDatabase)

@@ -122,7 +122,8 @@ extension HostConnection: ConnectionHandler {
             streams[ObjectIdentifier(host)] = host
             stream.handler = host
         case .pairing:
-            stream.handler = PairingStream(stream, loop: adapter.loop) { [unowned adapter, unowned connection] request in
+            stream.handler = PairingStream(stream, loop: adapter.loop) {
+                [unowned adapter, unowned connection] request in
                 adapter.pair(request, on: connection)
             } record: { [unowned adapter, unowned connection] decision in
                 adapter.record(decision, on: connection)
