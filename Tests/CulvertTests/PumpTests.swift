@@ -89,8 +89,9 @@ struct PumpTests {
             let outside = setting.outside
             setting.peer.send(Array("early".utf8), finish: true)
             setting.peer.stream?.stopReceiving(.notNeeded)
-            try await onThread { try outside.send(Self.bytes) }
-            #expect(try await onThread { try outside.receiveAll() } == Array("early".utf8))
+            // On a slow machine the moment may be over before all is sent.
+            _ = try? await onThread { try outside.send(Self.bytes) }
+            #expect(try await onThread { try outside.receive() } == Array("early".utf8))
             outside.close()
             await bench.wait { setting.isOver() }
             #expect(setting.isOver())
