@@ -40,6 +40,8 @@ package final class StreamSocket {
     private var registration: Registration?
     private var phase: Phase
     private var hasReadEnd = false
+    /// Whether bytes that arrived before the failure may still be read.
+    private var hasRemainder = false
     private var hasRepeatPending = false
 
     /// Starts connecting; `socketConnected()` or `socketFailed()` tells how it ended, never before this returns.
@@ -105,9 +107,10 @@ package final class StreamSocket {
 
     // MARK: Data
 
-    /// Reads once, at most `limit` bytes and 256 KiB, and appends to `queue`.
+    /// Reads once, at most `limit` bytes and 256 KiB, and appends to `queue`. After a failure it gives what had arrived
+    /// before, then `.failed`: a server may answer and reset the connection in one breath.
     package func read(into queue: ByteQueue, limit: Int) -> StreamRead {
-        guard phase != .closed, failure == nil else { return .failed }
+        guard phase != .closed, failure == nil || hasRemainder else { return .failed }
         guard isReadable else { return hasReadEnd ? .end : .wouldBlock }
         guard limit > 0 else { return .bytes(0) }
         var offered = 0
@@ -120,7 +123,7 @@ package final class StreamSocket {
 
     /// Reads once and drops what came; for what nobody wants any more.
     package func discard() -> StreamRead {
-        guard phase != .closed, failure == nil else { return .failed }
+        guard phase != .closed, failure == nil || hasRemainder else { return .failed }
         guard isReadable else { return hasReadEnd ? .end : .wouldBlock }
         return withUnsafeTemporaryAllocation(byteCount: IOLimits.discardBytes, alignment: 16) { space in
             var vector = iovec(iov_base: space.baseAddress, iov_len: space.count)
@@ -129,6 +132,12 @@ package final class StreamSocket {
     }
 
     private func interpret(_ result: Int, of offered: Int) -> StreamRead {
+        if failure != nil {
+            if result > 0 { return .bytes(result) }
+            hasRemainder = false
+            isReadable = false
+            return .failed
+        }
         switch result {
         case 1...:
             // A short read has emptied a TCP socket, and what comes later makes a new edge. Not so when the end has
@@ -190,8 +199,15 @@ package final class StreamSocket {
             isWritable = false
             return .wouldBlock
         }
-        failure = StreamFailure(Int32(-result))
+        fail(Int32(-result))
         return .failed
+    }
+
+    private func fail(_ error: Int32) {
+        failure = StreamFailure(error)
+        isWritable = false
+        hasRemainder = true
+        isReadable = true
     }
 
     // MARK: Ends
@@ -280,9 +296,7 @@ extension StreamSocket: ReadinessHandler {
         guard phase != .closed, failure == nil else { return true }
         let error = clinux_take_error(descriptor.number)
         guard error != 0 else { return false }
-        failure = StreamFailure(error)
-        isReadable = false
-        isWritable = false
+        fail(error)
         handler?.socketFailed()
         return true
     }

@@ -16,8 +16,9 @@ package enum TransportLimits {
     /// enough that two losses do not end an idle connection.
     static let keepAlive = Duration.seconds(10)
 
-    /// Receive window of a fresh stream: enough for a short exchange; it grows while the reader keeps up.
-    static let initialStreamWindow: UInt64 = 512 * 1024
+    /// Receive window of a fresh stream: enough for a short exchange; it grows while the reader keeps up. All streams
+    /// that a peer may open can stall with a full one without reaching ``unreadPerConnection``.
+    static let initialStreamWindow: UInt64 = 64 * 1024
     /// Largest receive window of a stream: 100 ms at 640 Mbit/s.
     static let maximumStreamWindow: UInt64 = 8 * 1024 * 1024
     /// Receive window of a fresh connection.
@@ -26,7 +27,7 @@ package enum TransportLimits {
     static let maximumConnectionWindow: UInt64 = 24 * 1024 * 1024
     /// Received bytes that the readers of one connection may leave unread before the whole connection, and not only
     /// their own streams, has to wait: bounds memory whatever the readers do.
-    static let unreadPerConnection = 64 * 1024 * 1024
+    static let unreadPerConnection = 256 * 1024 * 1024
 
     /// Bytes accepted from the application but not yet sent: a few round trips of the send buffer, no more.
     package static let unsentPerStream = 512 * 1024

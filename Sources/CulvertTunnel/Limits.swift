@@ -60,6 +60,9 @@ package enum TunnelLimits {
     package static let strangerTime = Duration.seconds(30)
     /// The same for one on which no stream was opened: a device that the host has forgotten hears of it soon.
     package static let silentStrangerTime = Duration.seconds(2)
+    /// Connections at a time that belong to no device: anyone can make a key and connect, so these must not take the
+    /// places of paired devices.
+    package static let strangers = 256
     /// How often the owner is told of what may happen with every request.
     package static let noticePause = Duration.seconds(10)
     /// Failed pairings of one source within ``pairingFailureWindow`` that block it (docs/protocol.md, Pairing).

@@ -195,13 +195,44 @@ struct ConnectionBoundTests {
         pair.network.run(for: .seconds(1))
     }
 
-    @Test("streams that are given up in every way return their credit", arguments: 0..<8 as Range<UInt64>)
+    @Test("as many stalled readers as there may be do not hold up one that reads")
+    func stalledReaders() throws {
+        #expect(
+            TransportLimits.initialStreamWindow * UInt64(TransportLimits.streamsPerConnection)
+                <= UInt64(TransportLimits.unreadPerConnection))
+        let pair = try TestPair(seed: 44, consumes: false)
+        let (connection, _) = try pair.connect()
+        let bytes = randomBytes(70_000, seed: 44)
+        var stalled: [RecordingStream] = []
+        for _ in 0..<1023 {
+            let recorder = RecordingStream()
+            let stream = try #require(connection.openStream())
+            stream.handler = recorder
+            recorder.send(bytes, on: stream, finish: true)
+            stalled.append(recorder)
+        }
+        pair.network.run(for: .seconds(5))
+        let peer = try #require(pair.acceptor.connections.first?.handler)
+        #expect(peer.accepted.count == 1023)
+        #expect(peer.accepted.allSatisfy { $0.handler.bytes.count == TransportLimits.initialStreamWindow })
+        peer.consumes = true
+        let stream = try #require(connection.openStream())
+        let recorder = RecordingStream()
+        stream.handler = recorder
+        recorder.send(bytes + bytes, on: stream, finish: true)
+        pair.network.run(for: .seconds(5), until: { peer.accepted.last?.handler.isEnded == true })
+        #expect(peer.accepted.last?.handler.bytes.count == 2 * bytes.count)
+        connection.close(.done)
+        pair.network.run(for: .seconds(1))
+    }
+
+    @Test("streams that are given up in every way return their credit", arguments: 0..<4 as Range<UInt64>)
     func credit(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let pair = try TestPair(seed: seed, LinkConditions(loss: seed % 2 == 0 ? 0 : 0.02), consumes: seed % 4 < 2)
         let (connection, handler) = try pair.connect()
         let peer = try #require(pair.acceptor.connections.first)
-        for _ in 0..<120 {
+        for _ in 0..<40 {
             let stream = try #require(connection.openStream())
             let recorder = RecordingStream()
             stream.handler = recorder

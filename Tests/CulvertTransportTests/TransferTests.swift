@@ -67,7 +67,7 @@ struct TransferTests {
         pair.network.run(for: .seconds(20))
         let server = try #require(pair.acceptor.connections.first)
         let received = try #require(server.handler.accepted.first)
-        #expect(received.handler.bytes.count == 512 * 1024)
+        #expect(received.handler.bytes.count == 64 * 1024)
 
         server.handler.consumes = true
         let lively = try #require(connection.openStream())
@@ -76,10 +76,10 @@ struct TransferTests {
         livelyRecorder.send(randomBytes(1_500_000, seed: 2), on: lively, finish: true)
         pair.network.run(for: .seconds(20), until: { server.handler.accepted.last?.handler.isEnded == true })
         #expect(server.handler.accepted.last?.handler.bytes.count == 1_500_000)
-        #expect(received.handler.bytes.count == 512 * 1024)
+        #expect(received.handler.bytes.count == 64 * 1024)
 
         received.handler.consumes = true
-        received.stream.consume(512 * 1024)
+        received.stream.consume(64 * 1024)
         pair.network.run(for: .seconds(30), until: { received.handler.isEnded })
         #expect(received.handler.bytes.count == 4_000_000)
     }

@@ -1,5 +1,9 @@
 """Ends and resets travel one by one, and a broken body never looks complete."""
 
+import contextlib
+import socket
+import threading
+
 import pytest
 
 from clients import connect, curl, read_answer, read_head, read_to_end, request, reset
@@ -84,3 +88,41 @@ def test_server_that_never_answers_holds_up_nobody_else(tunnel):
         assert curl(tunnel.url + "/hello", timeout=5).status == 200
         tunnel.origin.open_gate("for-long")
         assert read_answer(stuck)[0] == 200
+
+
+class AbruptServer:
+    """Answers as soon as it has read a head, and closes with the rest unread: the kernel then sends a reset."""
+
+    def __init__(self, answer):
+        self._answer = answer
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.target = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    head += connection.recv(1024)
+                connection.sendall(self._answer)
+
+    def close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def test_answer_of_a_server_that_does_not_read_the_upload_arrives(workshop):
+    answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\nConnection: close\r\n\r\nlarge\n"
+    with contextlib.closing(AbruptServer(answer)) as server:
+        tunnel = workshop.tunnel(origin=server)
+        for _ in range(20):
+            with connect(tunnel.port) as connection:
+                connection.sendall(request("/upload", "POST", "Content-Length: 100000000"))
+                with contextlib.suppress(OSError):
+                    connection.sendall(b"x" * 200_000)
+                assert read_answer(connection) == (413, b"large\n")

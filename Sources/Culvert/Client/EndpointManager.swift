@@ -163,7 +163,6 @@ public actor EndpointManager {
         self.driver = nil
         for key in pairings.keys { cancelPairing(key) }
         for key in connections.keys { await close(key, grace: .zero) }
-        driver.flush()
         driver.close()
         loop.stop()
     }

@@ -166,7 +166,6 @@ public actor Host {
         control?.close()
         control = nil
         adapter.close()
-        driver.flush()
         driver.close()
         self.adapter = nil
         self.driver = nil

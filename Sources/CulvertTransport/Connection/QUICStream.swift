@@ -54,6 +54,7 @@ package final class QUICStream {
     /// Whether the connection's send order already holds the stream.
     var isInSendOrder = false
     private var wantsRoom = false
+    private var wantsDelivery = false
     /// Bytes that the handler was given and has not consumed.
     private(set) var unreadCount = 0
 
@@ -87,6 +88,11 @@ package final class QUICStream {
         guard !isFinishing, !isClosed else { return }
         isFinishing = true
         connection.scheduleSend(self)
+    }
+
+    /// Has ``StreamHandler/streamMaySend(_:)`` called once everything that is queued is acknowledged.
+    package func notifyWhenDelivered() {
+        wantsDelivery = true
     }
 
     /// Gives this direction up: the peer sees a reset instead of the bytes that are missing.
@@ -154,6 +160,11 @@ package final class QUICStream {
     }
 
     private func noteRoom() {
+        if wantsDelivery, sendQueue.isEmpty, !isClosed {
+            wantsDelivery = false
+            connection.roomSeekers.append(self)
+            connection.owner?.connectionWantsFlush(connection)
+        }
         guard wantsRoom, !isFinishing, sendQueue.count - sentCount <= unsentLimit / 2,
             sendQueue.count < TransportLimits.unacknowledgedPerStream
         else { return }

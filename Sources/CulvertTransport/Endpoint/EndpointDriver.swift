@@ -15,6 +15,7 @@ package final class EndpointDriver {
     private let socket: UDPSocket
     private let batch = DatagramBatch()
     private var timer: LoopTimer?
+    private var isFlushing = false
     /// Whether the kernel takes no more datagrams for now; what is in ``batch`` waits.
     private var isBlocked = false
 
@@ -29,7 +30,8 @@ package final class EndpointDriver {
             self.loop.flushLater(self)
         }
         endpoint.wantsAttention = { [weak self] in
-            if let self { self.loop.flushLater(self) }
+            // What is asked for during a flush is part of it.
+            if let self, !self.isFlushing { self.loop.flushLater(self) }
         }
         try socket.attach(to: loop, handler: self)
     }
@@ -59,8 +61,10 @@ package final class EndpointDriver {
         return local.map { NetworkPath(local: SocketAddress($0, port: bound.port), remote: remote) }
     }
 
-    /// Closes the socket and ends the connections; what was not flushed is lost.
+    /// Sends what connections still have to say, as far as the kernel takes it, closes the socket and ends the
+    /// connections.
     package func close() {
+        for _ in 0..<Self.farewellBatches where !isBlocked { guard sendRound() else { break } }
         timer?.disarm()
         timer = nil
         endpoint.wantsAttention = {}
@@ -89,29 +93,30 @@ extension EndpointDriver: UDPSocketHandler {
     private static let receiveBudget = 1024
     /// Batches sent before other sockets get their turn.
     private static let sendBudget = 8
+    /// Batches sent when the endpoint closes: every connection that there may be is told.
+    private static let farewellBatches = 64
 }
 
 extension EndpointDriver: LoopFlusher {
     /// Sends what connections have to say.
     package func flush() {
         guard !isBlocked, let timer else { return }
+        isFlushing = true
+        defer { isFlushing = false }
         var hasMore = true
         var rounds = 0
-        while hasMore, rounds < Self.sendBudget {
-            hasMore = endpoint.flush(into: batch, now: loop.now)
+        while hasMore, !isBlocked, rounds < Self.sendBudget {
+            hasMore = sendRound()
             rounds += 1
-            guard batch.isEmpty || sendBatch() else { return }
         }
         // What is left continues after the other sockets had their turn: a timer that is due at once.
         timer.arm(at: hasMore ? loop.now : endpoint.nextDeadline)
     }
 
-    private func sendBatch() -> Bool {
-        switch socket.send(batch) {
-        case .done: return true
-        case .blocked:
-            isBlocked = true
-            return false
-        }
+    /// Fills a batch and sends it; true when there is more.
+    private func sendRound() -> Bool {
+        let hasMore = endpoint.flush(into: batch, now: loop.now)
+        if !batch.isEmpty, socket.send(batch) == .blocked { isBlocked = true }
+        return hasMore
     }
 }

@@ -84,6 +84,9 @@ package final class HostAdapter {
 
     // MARK: Called by connections
 
+    /// How many connections belong to no device.
+    var strangers: Int { connections.values.count(where: \.isStranger) }
+
     /// A device was seen; written down once in a while.
     func note(deviceID: String) {
         if lastSeen.note(deviceID, at: SystemClock.wall()) { storeLastSeen() }

@@ -30,6 +30,9 @@ final class HostConnection {
 
     var streamCount: Int { streams.count }
 
+    /// Whether the connection belongs to no device and is to end soon.
+    var isStranger: Bool { stay != nil }
+
     var targetAddresses: [StreamAddress] { adapter.targetAddresses }
 
     func targetFailed() {
@@ -65,6 +68,7 @@ final class HostConnection {
     }
 
     private func limitStay(_ time: Duration) {
+        guard adapter.strangers < TunnelLimits.strangers else { return connection.close(.refused) }
         let timer = LoopTimer(loop: adapter.loop) { [weak self] in self?.connection.close(.unknownDevice) }
         stay = timer
         timer.arm(at: adapter.loop.now + time)

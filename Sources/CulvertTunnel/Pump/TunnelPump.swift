@@ -36,6 +36,10 @@ package final class TunnelPump {
     /// Whether what the socket still sends is read and dropped, because nobody wants it.
     private var isDiscarding = false
     private var isOver = false
+    /// Whether the peer reset the stream, so that the socket is reset once it has taken what came before.
+    private var isCut = false
+    /// Whether the target's connection broke, so that only what it had said before is passed on.
+    private var isBroken = false
     /// Whether all that is left is that the stream delivers the end of the response.
     private var isDelivering = false
     private var lingerTimer: LoopTimer?
@@ -55,7 +59,8 @@ package final class TunnelPump {
         self.onEnd = onEnd
     }
 
-    /// Begins. The pump keeps itself alive, as handler of both, until both are done.
+    /// Begins. Whoever made the pump keeps it until `onEnd`: the stream lets go of it when it closes, which may be before
+    /// the socket has taken everything.
     package func start() {
         stream.handler = self
         socket.handler = self
@@ -78,9 +83,7 @@ package final class TunnelPump {
                 stream.consume(count)
                 rest = UnsafeRawBufferPointer(rebasing: bytes[count...])
             case .wouldBlock: break
-            case .failed:
-                reset()
-                return
+            case .failed: return socketBroke()
             }
         }
         if !rest.isEmpty { unwritten.append(rest) }
@@ -93,12 +96,12 @@ package final class TunnelPump {
             switch socket.write(from: unwritten) {
             case .wrote(let count): stream.consume(count)
             case .wouldBlock: break
-            case .failed:
-                reset()
-                return
+            case .failed: return socketBroke()
             }
         }
-        guard unwritten.isEmpty, peerEnded else { return }
+        guard unwritten.isEmpty else { return }
+        if isCut { return reset() }
+        guard peerEnded else { return }
         switch side {
         case .host: socket.shutdownWrite()
         case .proxy: responseEnded()
@@ -126,14 +129,31 @@ package final class TunnelPump {
                 stream.finish()
                 if side == .host { targetEnded() }
                 return
-            case .failed:
-                reset()
-                return
+            case .failed: return responseBroke()
             }
         }
     }
 
     // MARK: Ends
+
+    /// The socket was reset or broke. What a target said before that still reaches the client, such as an early answer
+    /// to an upload that it did not read; a client is gone.
+    private func socketBroke() {
+        guard !isOver, !isBroken else { return }
+        guard side == .host else { return reset() }
+        isBroken = true
+        stream.stopReceiving(.connectionReset)
+        unwritten.removeAll()
+        readIn()
+    }
+
+    /// All of a response that broke off has been read: the client gets it, and then a reset.
+    private func responseBroke() {
+        guard side == .host, !stream.sendQueue.isEmpty else { return reset() }
+        isBroken = true
+        stream.flush()
+        stream.notifyWhenDelivered()
+    }
 
     /// The target ended its response: nothing that the client still sends has a reader. The tunnel is in use until the
     /// client has all of the response, so that a host that shuts down waits for that.
@@ -214,6 +234,7 @@ extension TunnelPump: StreamHandler {
     /// Writes the bytes to the socket.
     package func stream(_ stream: QUICStream, received bytes: UnsafeRawBufferPointer, isEnd: Bool) {
         guard !isOver else { return }
+        if isBroken { return stream.consume(bytes.count) }
         if !bytes.isEmpty { take(bytes) }
         if isEnd, !isOver {
             peerEnded = true
@@ -221,15 +242,16 @@ extension TunnelPump: StreamHandler {
         }
     }
 
-    /// Reads on.
+    /// Reads on, or ends what broke off once the client has it.
     package func streamMaySend(_ stream: QUICStream) {
         readIn()
+        if isBroken, !socket.isReadable, stream.sendQueue.isEmpty { reset() }
     }
 
-    /// The other end's socket was reset, so this one is.
+    /// The other end's socket was reset, so this one is; a client first gets what it was sent before.
     package func stream(_ stream: QUICStream, resetBy code: StreamErrorCode) {
         guard !isOver, !peerEnded else { return }
-        reset()
+        if side == .proxy, !unwritten.isEmpty { isCut = true } else { reset() }
     }
 
     /// The peer wants no more of what the socket sends. On the proxy's side the response may still be on its way; on
@@ -248,7 +270,7 @@ extension TunnelPump: StreamHandler {
     /// writing; otherwise the tunnel was cut.
     package func streamClosed(_ stream: QUICStream) {
         if isDelivering { complete() }
-        guard !isOver else { return }
+        guard !isOver, !isCut else { return }
         if side == .host || !peerEnded { reset() }
     }
 }
@@ -269,6 +291,6 @@ extension TunnelPump: StreamSocketHandler {
 
     /// The socket was reset or broke.
     package func socketFailed() {
-        reset()
+        socketBroke()
     }
 }
