@@ -2,13 +2,13 @@
 package enum TunnelLimits {
     // MARK: Frames
 
-    /// Bytes of a preface's JSON header: SYSTEM.md section 4. The longest bearer and the fixed fields need 600.
+    /// Bytes of a preface's JSON header (docs/protocol.md, Tunnel). The longest bearer and the fixed fields need 600.
     package static let prefaceHeader = 4 * 1024
     /// Bytes of the preface's whole `authorization` value. Deployed peers count the word `Bearer` too, so we do.
     package static let authorization = 512
-    /// How long a preface may take: SYSTEM.md section 4. A stream that says nothing must not hold its slot.
+    /// How long a preface may take. A stream that says nothing must not hold its slot.
     package static let prefaceTime = Duration.seconds(10)
-    /// Bytes of a pairing frame's JSON header: SYSTEM.md section 3.
+    /// Bytes of a pairing frame's JSON header (docs/protocol.md, Pairing).
     package static let pairingHeader = 16 * 1024
     /// Bytes of a pairing frame's body. No version in use sends one; what a later one might send fits in here.
     package static let pairingBody = 16 * 1024
@@ -28,11 +28,12 @@ package enum TunnelLimits {
 
     // MARK: The proxy's local side
 
-    /// Bytes of a request head that the local gate looks at: SYSTEM.md section 4, and more than servers accept.
+    /// Bytes of a request head that the local gate looks at: more than servers accept.
     package static let head = 64 * 1024
     /// Fields of a request head. Common servers accept 100; browsers send about 20.
     package static let headFields = 256
-    /// From a connection's first byte to the end of its first head: SYSTEM.md section 4.
+    /// From a connection's first byte to the end of its first head: programs send it in one piece, and a connection
+    /// that never does must not hold its place.
     package static let headTime = Duration.seconds(2)
     /// How long a connection may wait before its first byte: browsers open connections ahead of need and keep them
     /// for about a minute.
@@ -53,7 +54,7 @@ package enum TunnelLimits {
 
     // MARK: The host's side
 
-    /// How long the target may take to accept a connection: SYSTEM.md section 4.
+    /// How long the target may take to accept a connection: it is near, and a client waits for the answer.
     package static let targetTime = Duration.seconds(3)
     /// How long a connection that belongs to no device may stay: enough to pair, or to be told why it is refused.
     package static let strangerTime = Duration.seconds(30)
@@ -61,11 +62,11 @@ package enum TunnelLimits {
     package static let silentStrangerTime = Duration.seconds(2)
     /// How often the owner is told of what may happen with every request.
     package static let noticePause = Duration.seconds(10)
-    /// Failed pairings of one source within ``pairingFailureWindow`` that block it: SYSTEM.md section 3.
+    /// Failed pairings of one source within ``pairingFailureWindow`` that block it (docs/protocol.md, Pairing).
     package static let pairingFailures = 5
-    /// The span in which failures count together: SYSTEM.md section 3.
+    /// The span in which failures count together.
     package static let pairingFailureWindow = Duration.seconds(60)
-    /// How long a source stays blocked: SYSTEM.md section 3.
+    /// How long a source stays blocked: guessing slows to 150 attempts an hour.
     package static let pairingBlock = Duration.seconds(120)
     /// Sources with failures that are remembered; about 100 KiB. The least recent is forgotten first.
     package static let pairingSources = 1024

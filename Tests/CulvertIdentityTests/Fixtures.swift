@@ -8,7 +8,7 @@ enum Fixture {
     /// The day on which the tests take place: 2026-01-02T03:04:05Z.
     static let now = UnixTime(seconds: 1_767_323_045)
 
-    /// The key of TICKET_FORMAT.md: seed 32 x 01.
+    /// The key of the ticket vectors: seed 32 x 01, or 32 x another byte.
     static func key(_ byte: UInt8 = 1) throws -> SecretKey {
         try #require(SecretKey(seed: [UInt8](repeating: byte, count: 32)))
     }

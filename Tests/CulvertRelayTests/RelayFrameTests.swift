@@ -12,7 +12,7 @@ struct RelayFrameTests {
         "a28b5ebc6a930b5d80ad5aca2a8e48ad4a064e699c0866674c8b8e61a5f4ea940ee8b9f06732930250ac0735555abe77"
         + "e8df740165edc3163be432f0e4f3cf0f"
 
-    /// The frames without datagrams of RELAY_PROTOCOL.md section 7, with those who may send them.
+    /// The frames without datagrams as iroh writes them, with those who may send them.
     static func vectors() throws -> [(frame: RelayFrame, hex: String, rules: RelayRules)] {
         let node = try key().nodeID
         let challenge = try #require(RelayChallenge(bytes: Array(0..<16)))
@@ -68,7 +68,7 @@ struct RelayFrameTests {
         #expect(Hex.encode(RelayFrame.ping(0x75_4262_33ae_aeb2_ac).encoded) == "0975426233aeaeb2ac")
     }
 
-    /// The table of RELAY_PROTOCOL.md section 3: who may send a type, before and after authentication.
+    /// The table of docs/protocol.md, Relay: who may send a type, before and after authentication.
     @Test("every type is allowed exactly where the protocol has it", arguments: RelayFrameType.allCases)
     func rules(type: RelayFrameType) {
         for version in RelayVersion.allCases {

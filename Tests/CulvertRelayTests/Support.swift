@@ -54,7 +54,7 @@ func failure<T>(_ body: () throws -> T) -> ErrorKind? {
     }
 }
 
-/// The key of RELAY_PROTOCOL.md: seed 32 x 2a, or 32 x another byte.
+/// The key of the relay vectors: seed 32 x 2a, or 32 x another byte.
 func key(_ byte: UInt8 = 0x2a) throws -> SecretKey {
     try #require(SecretKey(seed: [UInt8](repeating: byte, count: 32)))
 }

@@ -40,9 +40,9 @@ struct StreamTests {
         #expect(!peer.isEnded)
 
         let (second, _, _, recorder, _, peerStream) = try Self.open(seed: 22)
-        peerStream.reset(.badPreface)
+        peerStream.reset(StreamErrorCode(rawValue: 77))
         second.network.run(for: .seconds(5), until: { recorder.resetCode != nil })
-        #expect(recorder.resetCode == .badPreface)
+        #expect(recorder.resetCode == StreamErrorCode(rawValue: 77))
     }
 
     @Test("a stop reaches a sender that goes on sending")

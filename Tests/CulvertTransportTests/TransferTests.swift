@@ -84,6 +84,29 @@ struct TransferTests {
         #expect(received.handler.bytes.count == 4_000_000)
     }
 
+    @Test(
+        "datagrams grow to what the path carries, and no further",
+        arguments: [(1472, 1444), (1420, 1406)])
+    func pathMTU(carries: Int, finds: Int) throws {
+        var conditions = LinkConditions()
+        conditions.maximumDatagram = carries
+        let pair = try TestPair(seed: 11, conditions, echoes: true)
+        var largest = 0
+        pair.network.tap = { bytes, _, _ in
+            if bytes.count <= carries { largest = max(largest, bytes.count) }
+            return bytes
+        }
+        let (connection, _) = try pair.connect()
+        let stream = try #require(connection.openStream())
+        let recorder = RecordingStream()
+        stream.handler = recorder
+        let bytes = randomBytes(1_000_000, seed: 11)
+        recorder.send(bytes, on: stream, finish: true)
+        pair.network.run(for: .seconds(60), until: { recorder.isClosed })
+        #expect(recorder.bytes == bytes)
+        #expect(largest == finds)
+    }
+
     @Test("a NAT that gives the client another address in mid-transfer loses nothing")
     func rebinding() throws {
         let pair = try TestPair(seed: 9, echoes: true)

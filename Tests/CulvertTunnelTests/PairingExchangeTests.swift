@@ -44,7 +44,7 @@ import Testing
 
     @Test(arguments: [
         (400, ErrorKind.protocolViolation), (401, .authentication), (403, .authentication), (408, .protocolViolation),
-        (429, .limit), (500, .state), (503, .state), (302, .authentication), (-1, .authentication),
+        (429, .authentication), (500, .state), (503, .state), (302, .authentication), (-1, .authentication),
         (Int.max, .authentication),
     ])
     func refusalsByStatus(status: Int, kind: ErrorKind) throws {

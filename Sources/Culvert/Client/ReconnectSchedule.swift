@@ -1,7 +1,7 @@
 import CulvertCore
 
 /// When to dial again after a connection was lost: at once, then after 1, 2, 4, 8 and from then on every 16 s
-/// (SYSTEM.md section 7). A proven connection starts it over.
+/// (docs/protocol.md, Tunnel). A proven connection starts it over.
 struct ReconnectSchedule: Hashable, Sendable {
     private static let pauses: [Duration] = [.zero, .seconds(1), .seconds(2), .seconds(4), .seconds(8), .seconds(16)]
     private var attempts = 0

@@ -39,7 +39,7 @@ public actor Host {
     /// cannot be used or another host uses it, `localListener` when the UDP address is taken.
     public init(_ configuration: HostConfiguration) async throws(TransportError) {
         guard DisplayName.isAcceptable(configuration.name) else {
-            throw TransportError(.framing, "the host's name must be 1 to 64 characters, without control characters")
+            throw TransportError(.framing, "the host's name must be visible text of at most 128 bytes")
         }
         self.configuration = configuration
         name = configuration.name

@@ -32,8 +32,6 @@ package struct StreamErrorCode: RawRepresentable, Hashable, Sendable {
     package static let notNeeded = StreamErrorCode(rawValue: 0)
     /// The TCP connection behind the stream was reset or broke.
     package static let connectionReset = StreamErrorCode(rawValue: 1)
-    /// The stream's first frame could not be understood, or came too late.
-    package static let badPreface = StreamErrorCode(rawValue: 2)
 }
 
 /// One bidirectional QUIC stream (RFC 9000 section 2), confined to the thread of its connection.

@@ -62,7 +62,8 @@ package struct PairingClient: Sendable {
         case 400, 408: TransportError(.protocolViolation, "the host did not understand the pairing request")
         case 401: TransportError(.authentication, "the invite is unknown, used or expired; ask for a fresh one")
         case 403: TransportError(.authentication, "the invite does not authorise the tunnel; ask for another one")
-        case 429: TransportError(.limit, "too many pairings failed; wait two minutes and ask for a fresh invite")
+        case 429:
+            TransportError(.authentication, "too many pairings failed; wait two minutes and ask for a fresh invite")
         case 500...599: TransportError(.state, "the host could not store the pairing; ask its owner to look at it")
         default: TransportError(.authentication, "the host refused the pairing; ask for a fresh invite")
         }

@@ -1,6 +1,6 @@
 import CulvertCore
 
-/// Counts failed pairings by source and blocks a source that fails too often (SYSTEM.md section 3).
+/// Counts failed pairings by source and blocks a source that fails too often (docs/protocol.md, Pairing).
 ///
 /// A source should be something that costs an attacker: an IP address, not a node ID, of which everyone can make any
 /// number. Only failures are remembered, for a bounded number of sources; when it is reached the source whose last

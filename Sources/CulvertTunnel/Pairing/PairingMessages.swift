@@ -1,7 +1,7 @@
 import CulvertCore
 import CulvertIdentity
 
-/// What a device asks when it pairs (SYSTEM.md section 3).
+/// What a device asks when it pairs (docs/protocol.md, Pairing).
 package struct PairingRequest: Hashable, Sendable {
     /// The single-use token of the invite.
     package let pairingToken: String

@@ -1,6 +1,7 @@
 import CulvertCore
 
-/// Decides whether a local connection may use the tunnel, before a stream is opened for it (SYSTEM.md section 4).
+/// Decides whether a local connection may use the tunnel, before a stream is opened for it
+/// (docs/protocol.md, The proxy's local side).
 ///
 /// Being on loopback proves nothing: other users of the machine and every page in a browser can connect too. The mode
 /// deals with the former. The check of the Host field, in every mode, deals with DNS rebinding: a page at evil.example

@@ -10,7 +10,7 @@ extension QUICStream {
         stopReceiving(.notNeeded)
     }
 
-    /// Sends the answer to a request that is turned away (SYSTEM.md section 4).
+    /// Sends the answer to a request that is turned away (docs/protocol.md, Refusals).
     package func refuse(_ refusal: Refusal) {
         reply(refusal.response)
     }

@@ -4,7 +4,7 @@ import CulvertTransport
 import Glibc
 
 /// Joins a TCP or Unix socket and a QUIC stream until both are done. Bytes pass exactly and at once; ends and resets
-/// keep their meaning (SYSTEM.md section 4):
+/// keep their meaning (docs/protocol.md, Ends and resets):
 ///
 /// - The end of the request direction travels alone; the response goes on.
 /// - The end of the response direction ends the stream.

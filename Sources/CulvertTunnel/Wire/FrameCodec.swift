@@ -1,6 +1,6 @@
 import CulvertCore
 
-/// One message of the preface and pairing protocols (SYSTEM.md section 3).
+/// One message of the preface and pairing protocols (docs/protocol.md, Pairing).
 package struct Frame: Hashable, Sendable {
     /// The JSON header as it was on the wire.
     package var header: [UInt8]

@@ -1,6 +1,6 @@
 import CulvertCore
 
-/// The frame that opens a tunnel stream and says who is asking (SYSTEM.md section 4).
+/// The frame that opens a tunnel stream and says who is asking (docs/protocol.md, Tunnel).
 package struct TunnelPreface: Hashable, Sendable {
     /// The device token, without the word `Bearer`.
     package let deviceToken: String
