@@ -34,8 +34,10 @@ struct CulvertMain {
         let task = Task.detached { await finish(perform(command, context), context.console) }
         guard let signals else { while true { pause() } }
         signals.wait()
+        context.console.eraseEcho()
         task.cancel()
         if signals.wait(atMost: Limits.shutdownGrace + Limits.shutdownMargin) {
+            context.console.eraseEcho()
             Task.detached { await context.urgentStop.ask() }
             // The command ends the process when its peers have been told; a third signal does not wait for that.
             _ = signals.wait(atMost: Limits.urgentStop)

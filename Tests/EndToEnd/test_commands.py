@@ -6,12 +6,14 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import socket
 import struct
 import subprocess
 import termios
 import threading
+import time
 
 import pytest
 
@@ -523,6 +525,38 @@ def test_names_are_quoted_for_the_shell(named_tunnel, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_control_c_leaves_the_terminal_clean(workshop):
+    tunnel = workshop.tunnel()
+    tunnel.client.daemon.stop()
+    pid, controller = pty.fork()
+    if pid == 0:
+        os.execv(BIN / "culvert", [
+            "culvert", "connect", tunnel.client.ready["server"], "--state-dir", str(tunnel.client.state)])
+    text = read_until(controller, b"direct path")
+    port = int(re.search(rb"http://127\.0\.0\.1:(\d+)", text).group(1))
+    with connect(port) as stuck:
+        stuck.sendall(request("/half/never"))
+        assert read_head(stuck)[0] == 200
+        os.write(controller, b"\x03")
+        text = read_until(controller, b"s left, Ctrl-C cuts them")
+        assert b"^C\r\x1b[K" in text
+        os.write(controller, b"\x03")
+        text = read_until(controller, b"\n")
+    assert text.endswith(b"\r\x1b[Kculvert: stopped at once; open requests were cut\r\n")
+    _, status = os.waitpid(pid, 0)
+    os.close(controller)
+    assert os.waitstatus_to_exitcode(status) == EXIT_FAILURE
+
+
+def read_until(descriptor, end, timeout=10):
+    """What comes up to `end` or after it."""
+    text, deadline = b"", time.monotonic() + timeout
+    while end not in text:
+        assert select.select([descriptor], [], [], max(0, deadline - time.monotonic()))[0], text
+        text += os.read(descriptor, 65536)
+    return text
+
+
 def in_terminal(workshop, columns, lines):
     """What a host writes on a terminal of this size until it waits."""
     controller, terminal = pty.openpty()
@@ -533,8 +567,7 @@ def in_terminal(workshop, columns, lines):
     os.close(terminal)
     text = b""
     try:
-        while b"Stop with Ctrl-C" not in text:
-            text += os.read(controller, 65536)
+        text = read_until(controller, b"Stop with Ctrl-C")
     finally:
         process.terminate()
         with contextlib.suppress(OSError):

@@ -87,13 +87,26 @@ final class Console: Sendable {
     /// A line for people when the process is about to end, whatever other threads do: it is left out when one of them
     /// hangs in a write, or standard error takes nothing.
     func lastNote(_ text: String) {
-        _ = state.withLockIfAvailable { state in
-            var ready = pollfd(fd: error, events: Int16(POLLOUT), revents: 0)
-            guard poll(&ready, 1, 0) == 1 else { return }
+        withoutWaiting { state in
             erase(&state)
             _ = write(text + "\n", to: error)
         }
     }
+
+    /// Erases the `^C` that a terminal shows when the key is pressed, so that what comes next stands alone on its line.
+    func eraseEcho() {
+        guard errorIsTerminal else { return }
+        withoutWaiting { _ in _ = write(Console.eraseLine, to: error) }
+    }
+
+    private func withoutWaiting(_ body: (inout sending State) -> Void) {
+        _ = state.withLockIfAvailable { state in
+            var ready = pollfd(fd: error, events: Int16(POLLOUT), revents: 0)
+            if poll(&ready, 1, 0) == 1 { body(&state) }
+        }
+    }
+
+    private static let eraseLine = "\r\u{1b}[K"
 
     /// Runs `work`; when it takes longer than a second and a person watches, says that it is under way, and for how
     /// long. The line disappears afterwards.
@@ -126,7 +139,7 @@ final class Console: Sendable {
         state.withLock { state in
             // The work may have ended since the ticker woke.
             guard state.progress != .none else { return }
-            _ = write("\r\u{1b}[K\(PrintableText.clean(text))", to: error)
+            _ = write(Console.eraseLine + PrintableText.clean(text), to: error)
             state.progress = .shown
         }
     }
@@ -140,7 +153,7 @@ final class Console: Sendable {
 
     private func erase(_ state: inout State) {
         guard state.progress == .shown else { return }
-        _ = write("\r\u{1b}[K", to: error)
+        _ = write(Console.eraseLine, to: error)
         state.progress = .waiting
     }
 
