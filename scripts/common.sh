@@ -70,7 +70,11 @@ build_release() {
         bin=$CULVERT_BIN
         return
     fi
-    say "building (swift build -c release)"
+    if [ -d "$root/.build/release" ]; then
+        say "building (swift build -c release)"
+    else
+        say "building (swift build -c release); the first build takes some minutes"
+    fi
     swift build --package-path "$root" -c release || die "the build failed"
     bin=$(swift build --package-path "$root" -c release --show-bin-path)
 }

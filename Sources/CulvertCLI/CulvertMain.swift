@@ -1,8 +1,8 @@
 import CulvertCore
 import Glibc
 
-/// The entry point. The main thread only waits for signals; the command runs in a task, on other threads, and the
-/// first signal is that task's cancellation.
+/// The entry point. The main thread only waits for signals; the command runs in a task, on other threads, the first
+/// signal is that task's cancellation, and the second one its ``UrgentStop``.
 @main
 struct CulvertMain {
     static func main() {
@@ -34,9 +34,15 @@ struct CulvertMain {
         let task = Task.detached { await finish(perform(command, context), context.console) }
         guard let signals else { while true { pause() } }
         signals.wait()
+        context.console.eraseEcho()
         task.cancel()
-        signals.wait(atMost: Limits.shutdownGrace + Limits.shutdownMargin)
-        // A second signal, or a stop that does not end: streams are cut.
+        if signals.wait(atMost: Limits.shutdownGrace + Limits.shutdownMargin) {
+            context.console.eraseEcho()
+            Task.detached { await context.urgentStop.ask() }
+            // The command ends the process when its peers have been told; a third signal does not wait for that.
+            _ = signals.wait(atMost: Limits.urgentStop)
+        }
+        context.console.lastNote("culvert: ended without waiting any longer")
         _exit(ExitCode.failure.rawValue)
     }
 
@@ -45,9 +51,8 @@ struct CulvertMain {
             try await command.run(context)
             return .success
         } catch {
-            // What breaks off because of a stop is no failure.
-            if Task.isCancelled { return .success }
-            let failure = Failure(unchecked: error)
+            let isStopped = Task.isCancelled && !context.urgentStop.isAsked
+            let failure = isStopped ? Failure(stoppedBy: error) : Failure(unchecked: error)
             if command.tellsEvents { context.tell(failure.event, asJSON: true) }
             context.console.note("culvert: \(failure.message)")
             return failure.code

@@ -7,6 +7,9 @@ enum Limits {
     /// outlive a service manager's patience (systemd kills after 90 s, people after far less).
     static let shutdownMargin = Duration.seconds(3)
 
+    /// What an urgent close may take: telling the peers is one packet to each, and whoever signals twice wants it over.
+    static let urgentStop = Duration.seconds(1)
+
     /// An operation that takes longer than this shows that it is under way.
     static let progressDelay = Duration.seconds(1)
 

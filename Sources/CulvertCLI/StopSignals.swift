@@ -24,12 +24,15 @@ struct StopSignals {
         while sigwait(&set, &number) != 0 {}
     }
 
-    /// Waits for one of the signals, but not for longer than `limit`.
-    func wait(atMost limit: Duration) {
+    /// Waits for one of the signals, but not for longer than `limit`; false when none came.
+    func wait(atMost limit: Duration) -> Bool {
         var set = set
         var time = timespec(tv_sec: Int(limit.components.seconds), tv_nsec: 0)
         // Interrupted only by signals outside the set, such as SIGCONT; then the time starts again.
-        while sigtimedwait(&set, nil, &time) < 0, errno == EINTR {}
+        while true {
+            if sigtimedwait(&set, nil, &time) >= 0 { return true }
+            if errno != EINTR { return false }
+        }
     }
 
     private static func ignores(_ action: sigaction) -> Bool {

@@ -1,7 +1,7 @@
-import Culvert
 import CulvertCore
 import Testing
 
+@testable import Culvert
 @testable import CulvertCLI
 
 /// The command that a command line asks for.
@@ -60,6 +60,23 @@ private func command<C: Command>(_ words: String...) throws -> C {
         #expect(host.qr == .auto)
     }
 
+    private static let targets: [(String, String)] = [
+        ("8080", "the target must be http://HOST:PORT or unix:/PATH; did you mean http://localhost:8080?"),
+        ("localhost:8080", "the target must be http://HOST:PORT or unix:/PATH; did you mean http://localhost:8080?"),
+        ("/run/app.sock", "the target must be http://HOST:PORT or unix:/PATH; did you mean unix:/run/app.sock?"),
+        ("ftp://x:80", "the target must be http://HOST:PORT or unix:/PATH"),
+        ("app", "the target must be http://HOST:PORT or unix:/PATH"),
+        ("me:secret@host:80", "the target must be http://HOST:PORT or unix:/PATH"),
+        ("http://127.0.0.1:8080/app", "the target must be http://HOST:PORT, with nothing after the port"),
+    ]
+
+    @Test(arguments: targets)
+    func explainsTargets(_ text: String, _ message: String) {
+        #expect(throws: UsageError("--target: \(message)", command: "host")) {
+            try Invocation(["host", "--target", text])
+        }
+    }
+
     @Test(arguments: [
         ["host"], ["host", "--target", "ftp://x"], ["host", "--target", "http://127.0.0.1:80", "--listen", "4433"],
         ["host", "--target", "http://127.0.0.1:80", "--invite-lifetime", "31d"],
@@ -110,6 +127,7 @@ private func command<C: Command>(_ words: String...) throws -> C {
             ["connect", "culvert://connect?v=4"],
             "the invite link is cut off; put it between quotes, or give - and paste it"
         ),
+        (["connect", "http://10.77.0.1:1234/"], "this is not an invite link; one begins with culvert://connect"),
         (["connect", "s", "--local-auth", "none"], "--local-auth takes same-user, token or open, not 'none'"),
     ]
 
@@ -119,10 +137,58 @@ private func command<C: Command>(_ words: String...) throws -> C {
     }
 }
 
+@Suite struct UrgentStopTests {
+    @Test func closesAtOnceWhatWasPrepared() async throws {
+        let stop = UrgentStop()
+        let (closed, continuation) = AsyncStream<Bool>.makeStream()
+        #expect(throws: Never.self) { try stop.check() }
+        stop.prepare { continuation.yield(stop.isAsked) }
+        await stop.ask()
+        continuation.finish()
+        // Whoever is closing in order must see why it ended early.
+        #expect(await closed.reduce(into: []) { $0.append($1) } == [true])
+        #expect(throws: Failure.self) { try stop.check() }
+    }
+
+    @Test func thereMayBeNothingToClose() async {
+        let stop = UrgentStop()
+        await stop.ask()
+        #expect(stop.isAsked)
+    }
+}
+
+@Suite struct DeviceListTests {
+    private let now = UnixTime(seconds: 1_700_000_000)
+
+    private func device(_ name: String, connected: Bool = false, revoked: Bool = false) -> Device {
+        Device(
+            id: "id", name: name, createdAt: UnixTime(seconds: now.seconds - 7200),
+            lastSeenAt: UnixTime(seconds: now.seconds - 48), isConnected: connected, isRevoked: revoked)
+    }
+
+    @Test func aConnectedDeviceIsSeenNow() {
+        let table = DevicesCommand.table(
+            [device("a", connected: true), device("b"), device("c", revoked: true)], now: now)
+        #expect(
+            table.lines == [
+                "ID  NAME  STATE      PAIRED       SEEN",
+                "id  a     connected  2 hours ago  now",
+                "id  b     away       2 hours ago  48 seconds ago",
+                "id  c     revoked    2 hours ago  48 seconds ago",
+            ])
+    }
+
+    @Test func tellsWhatItDoesNotShow() {
+        #expect(DevicesCommand.note(shown: 1, hidden: 0) == nil)
+        #expect(DevicesCommand.note(shown: 0, hidden: 0) == "No devices yet; let one pair by culvert invite")
+        #expect(DevicesCommand.note(shown: 0, hidden: 2) == "2 revoked, not shown; see culvert devices --all")
+    }
+}
+
 @Suite struct DeviceTests {
     private let devices = [
         Devices.Candidate(id: "abcd2345", name: "phone"), Devices.Candidate(id: "efgh2345", name: "laptop"),
-        Devices.Candidate(id: "phone", name: "laptop"),
+        Devices.Candidate(id: "phone", name: "laptop"), Devices.Candidate(id: "ijkl2345", name: "my TVs"),
     ]
 
     @Test func findsByIDThenByName() throws {
@@ -134,6 +200,7 @@ private func command<C: Command>(_ words: String...) throws -> C {
     @Test(arguments: [
         ("laptop", "2 devices are called 'laptop'; give the ID from culvert devices"),
         ("phnoe", "there is no device 'phnoe'; did you mean phone?"),
+        ("my TV", "there is no device 'my TV'; did you mean 'my TVs'?"),
         ("zzz", "there is no device 'zzz'; see culvert devices"),
     ])
     func refuses(_ word: String, _ message: String) {

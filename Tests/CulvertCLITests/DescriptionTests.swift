@@ -31,8 +31,9 @@ import Testing
                                           (default: 90s)
                   --state-dir DIR         Directory of identity, servers and devices (default:
                                           ~/.local/state/culvert)
-                  --qr WHEN               Draw the QR code: auto (on a terminal that is wide
-                                          enough), always or never (default: auto)
+                  --qr WHEN               Draw the QR code: auto (on a terminal where all of it
+                                          fits, about 125 columns by 85 lines), always or never
+                                          (default: auto)
                   --json                  Print JSON
                   -h, --help              Show this help
 
@@ -63,7 +64,8 @@ import Testing
                 "port", "local-auth", "name", "device-name", "max-connections", "state-dir", "json",
             ])
         #expect(lists["servers"] == ["state-dir", "json"])
-        #expect(lists["devices"] == ["state-dir", "json"])
+        #expect(lists["devices"] == ["all", "state-dir", "json"])
+        #expect(lists["token"] == ["state-dir"])
     }
 
     @Test(arguments: Shell.allCases)
@@ -78,8 +80,30 @@ import Testing
         }
     }
 
-    @Test func completionsOfferNoNameThatAShellWouldExpand() {
-        #expect(Shell.serverNames.contains(#"{"name":"\([A-Za-z0-9._-]*\)""#))
+    @Test(arguments: Shell.allCases)
+    func completionsOfferCommandsAndNames(_ shell: Shell) {
+        let script = shell.completions(Program.descriptions).joined(separator: "\n")
+        #expect(script.contains(#"servers --json"#) && script.contains(#"devices --json"#))
+        // In fish the lists stand between quotes of their own.
+        let uses = shell == .fish ? ("servers --json", "devices --json") : ("_culvert_servers", "_culvert_devices")
+        for (name, use) in [
+            ("connect", uses.0), ("forget", uses.0), ("token", uses.0), ("revoke", uses.1), ("rename", uses.1),
+        ] {
+            let section = CompletionScript(shell, script).section(of: name)
+            #expect(section.contains(use), "\(shell) \(name)")
+        }
+        let all = Program.descriptions.map(\.name).joined(separator: " ")
+        #expect(CompletionScript(shell, script).section(of: "help").contains(shell == .bash ? "$commands" : all))
+    }
+
+    @Test func manualPromisesNoMoreThanTheProgram() {
+        let page = ManualPage.lines(Program.descriptions).joined(separator: "\n")
+        #expect(!page.contains("any router"))
+    }
+
+    @Test func programHelpTellsTheExitCodes() {
+        let help = HelpText.program(Program.descriptions)
+        for code in ExitCode.allCases { #expect(help.contains { $0.hasPrefix("  \(code.rawValue) ") }) }
     }
 
     @Test func manualMentionsEverything() {
@@ -97,5 +121,24 @@ import Testing
             }
         }
         for code in ExitCode.allCases { #expect(page.contains(".B \(code.rawValue)")) }
+    }
+}
+
+/// What a completion script has for one command.
+private struct CompletionScript {
+    private let shell: Shell
+    private let lines: [Substring]
+
+    init(_ shell: Shell, _ script: String) {
+        self.shell = shell
+        lines = script.split(separator: "\n")
+    }
+
+    func section(of command: String) -> String {
+        if shell == .fish {
+            return lines.filter { $0.contains("__fish_seen_subcommand_from \(command)'") }.joined(separator: "\n")
+        }
+        let start = lines.drop { $0 != "    \(command))" }
+        return start.prefix { $0 != "        ;;" }.joined(separator: "\n")
     }
 }

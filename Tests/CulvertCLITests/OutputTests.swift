@@ -1,3 +1,4 @@
+import Culvert
 import CulvertCore
 import Glibc
 import Testing
@@ -43,6 +44,51 @@ import Testing
         let failure = Failure(TransportError(.unavailable, "no answer"), about: "studio")
         #expect(failure.event.json.text == #"{"event":"error","kind":"unavailable","message":"studio: no answer"}"#)
         #expect(failure.code == .unreachable)
+    }
+
+    @Test func silenceIsExplained() {
+        let failure = Failure(TransportError(.timedOut, "m"), about: "v\u{7}m")
+        #expect(
+            failure.message == """
+                v\u{fffd}m did not answer in time; is culvert host running there, and does UDP reach it? if it moved, \
+                ask for a new invite
+                """)
+        #expect(Failure(TransportError(.timedOut, "m")).message.hasPrefix("the host did not answer in time;"))
+    }
+
+    @Test func failuresOfPairing() {
+        let blocked = Failure(pairing: TransportError(.limit, "too many"), with: "studio")
+        #expect(blocked == Failure("studio: too many", code: .refused, kind: "limit"))
+        let state = Failure(pairing: TransportError(.state, "the disk is full"), with: "studio")
+        #expect(state == Failure("the disk is full", code: .failure, kind: "state"))
+        #expect(Failure(pairing: TransportError(.authentication, "used"), with: nil).message == "used")
+    }
+
+    @Test func portsAreNamed() {
+        let failure = Failure(TransportError(.localListener, "the port is in use"), ofPort: 9000)
+        #expect(failure.message == "--port 9000: the port is in use" && failure.code == .failure)
+    }
+
+    @Test func aStopBeforeReadyIsNoSuccess() {
+        let nothing = Failure("stopped before it was ready", code: .interrupted, kind: "cancelled")
+        #expect(Failure(stoppedBy: CancellationError()) == nothing)
+        #expect(Failure(stoppedBy: TransportError(.cancelled, "given up")) == nothing)
+        #expect(Failure(stoppedBy: Failure(TransportError(.cancelled, "given up"), about: "vm")) == nothing)
+        // What matters is told.
+        let unknown = Failure(stoppedBy: TransportError(.authentication, "the result is unknown"))
+        #expect(unknown == Failure("the result is unknown", code: .interrupted, kind: "authentication"))
+    }
+
+    @Test func stateDirectoriesAreNamed() throws {
+        let directory = StateDirectory(path: "/a/b")
+        func message(_ kind: ErrorKind) -> String? {
+            #expect(throws: Failure.self) {
+                try directory.named { () throws(TransportError) in throw TransportError(kind, "m") }
+            }?.message
+        }
+        #expect(message(.state) == "/a/b: m")
+        #expect(message(.limit) == "m")
+        #expect(try directory.named { () throws(TransportError) in 7 } == 7)
     }
 
     @Test func foreignErrorsAreNotShown() {
@@ -191,6 +237,23 @@ import Testing
         console.line(line)
         pipe.closeWriter()
         #expect(await count == 300_001)
+    }
+
+    @Test func lastNotesWaitForNobody() {
+        let (full, other) = (Pipe(), Pipe())
+        #expect(fcntl(full.writer, F_SETFL, O_NONBLOCK) == 0)
+        let bytes = [UInt8](repeating: 0, count: 65_536)
+        while write(full.writer, bytes, bytes.count) > 0 {}
+        // A write to the full pipe would wait for ever.
+        Console(output: other.writer, error: full.writer).lastNote("note")
+        Console(output: full.writer, error: other.writer).lastNote("note")
+        other.closeWriter()
+        #expect(other.readAll() == "note\n")
+    }
+
+    @Test func stoppingCountsDown() {
+        #expect(StopProgress.label(1) == "Stopping; open requests have 4 s left, Ctrl-C cuts them")
+        #expect(StopProgress.label(5) == "Stopping" && StopProgress.label(7) == "Stopping")
     }
 
     @Test func progressIsSilentWithoutATerminal() async {

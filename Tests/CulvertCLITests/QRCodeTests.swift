@@ -52,11 +52,50 @@ import Testing
         #expect(line.hasSuffix("\u{1b}[0m"))
     }
 
-    @Test func modesOfDrawing() {
+    @Test(arguments: [(QRMode.auto, false), (.never, false), (.always, true)])
+    func modesOfDrawing(_ mode: QRMode, _ isDrawn: Bool) {
         let pipe = Pipe()
         let console = Console(output: pipe.writer, error: pipe.writer)
-        #expect(InvitePrinter.code("a", .auto, console) == [""])
-        #expect(InvitePrinter.code("a", .never, console) == [""])
-        #expect(InvitePrinter.code("a", .always, console).count > 10)
+        InvitePrinter(mode: mode, heading: ["h"], text: ["t"]).print("a", on: console)
+        pipe.closeWriter()
+        let lines = pipe.readAll().split(separator: "\n", omittingEmptySubsequences: false)
+        #expect((lines.count > 10) == isDrawn)
+        #expect(lines.first == "h" && lines.suffix(3) == ["", "t", ""])
+    }
+
+    @Test func drawsOnlyWhereAllOfItFits() throws {
+        let code = try #require(QRCode("a"))
+        // On 30 columns the text takes 1 + 1 + 2 lines; an empty line stands above it, a note and the cursor below.
+        let printer = InvitePrinter(mode: .auto, text: ["link", "", String(repeating: "x", count: 31)])
+        let needed = code.lineCount + 1 + 4 + 2
+        func isDrawn(_ columns: Int, _ lines: Int) -> Bool {
+            let page = printer.page(code, size: .init(columns: columns, lines: lines), coloured: false)
+            #expect(page.lines.suffix(3) == printer.text[...])
+            #expect((page.note == nil) == (page.lines.count > 3))
+            return page.note == nil
+        }
+        #expect(code.columns == 29)
+        #expect(isDrawn(30, needed) && !isDrawn(30, needed - 1))
+        // 31 columns spare a line of the text, and 28 are too few for the code itself.
+        #expect(isDrawn(31, needed - 1) && !isDrawn(28, 1000))
+    }
+
+    @Test func saysWhyThereIsNoCode() throws {
+        let code = try #require(QRCode("a"))
+        let printer = InvitePrinter(mode: .auto, text: ["link"])
+        let page = printer.page(code, size: .init(columns: 20, lines: 24), coloured: false)
+        #expect(page.lines == ["link"])
+        #expect(
+            page.note == """
+                No QR code: it needs a terminal of 29 columns and 19 lines, and this one has 20 and 24; --qr always draws \
+                it all the same
+                """)
+    }
+
+    @Test func alwaysMeansAlways() throws {
+        let code = try #require(QRCode("a"))
+        let page = InvitePrinter(mode: .always, text: ["t"]).page(
+            code, size: .init(columns: 1, lines: 1), coloured: false)
+        #expect(page.lines.count > 10 && page.note == nil)
     }
 }

@@ -53,6 +53,20 @@ import Testing
     }
 
     @Test(arguments: [
+        ("studio", "studio"), ("my studio", "'my studio'"), ("Ann's", #"'Ann'\''s'"#), ("$(x)", "'$(x)'"), ("", "''"),
+        ("~x", "'~x'"), ("日本", "'日本'"), ("a.b-c_d:1", "a.b-c_d:1"),
+    ])
+    func shellWords(_ word: String, _ quoted: String) {
+        #expect(ShellWord.quoted(word) == quoted)
+        #expect(ShellWord.operand(word) == quoted)
+    }
+
+    @Test func operandsThatLookLikeOptions() {
+        #expect(ShellWord.operand("-x") == "-- -x")
+        #expect(ShellWord.operand("-x y") == "-- '-x y'")
+    }
+
+    @Test(arguments: [
         ("conect", "connect"), ("hots", "host"), ("serv", "servers"), ("devcies", "devices"), ("revok", "revoke"),
     ])
     func suggestions(_ word: String, _ meant: String) {
@@ -102,11 +116,16 @@ import Testing
     }
 
     @Test func noticesALinkThatTheShellCut() {
-        #expect(InviteText.fault(in: "culvert://connect?v=4") != nil)
+        #expect(InviteText.fault(in: "culvert://connect?v=4")?.contains("cut off") == true)
+        #expect(InviteText.fault(in: "https://connect?v=4&invite=abc")?.contains("not an invite") == true)
+        #expect(InviteText.fault(in: "OPPI://connect?v=4&invite=abc") == nil)
         #expect(InviteText.fault(in: "culvert://connect?v=4&invite=abc") == nil)
     }
 
-    @Test(arguments: [("culvert://connect", true), ("oppi://connect", true), ("culvert:x", true), ("studio", false)])
+    @Test(arguments: [
+        ("culvert://connect", true), ("oppi://connect", true), ("culvert:x", true), ("Culvert:x", true),
+        ("studio", false),
+    ])
     func tellsLinksFromNames(_ word: String, _ isLink: Bool) {
         #expect(InviteText.isLink(word) == isLink)
     }

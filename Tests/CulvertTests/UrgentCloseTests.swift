@@ -25,9 +25,8 @@ struct UrgentCloseTests {
     func host() async throws {
         let (tunnel, connection, client) = try await stuck()
         let orderly = Task { await tunnel.host.shutdown(grace: .seconds(600)) }
-        // The listing is answered on the loop: by then the first shutdown is waiting, or comes after the second.
-        await Task.yield()
-        _ = try? await tunnel.host.devices()
+        // Once new requests are refused, the first shutdown is waiting.
+        while !(try await get(connection.port).hasPrefix("HTTP/1.1 503")) {}
         await tunnel.host.shutdown(grace: .zero)
         await orderly.value
         let lost = await connection.firstEvent { if case .disconnected(let error) = $0 { error } else { nil } }
@@ -41,7 +40,8 @@ struct UrgentCloseTests {
     func connection(withEndpoint: Bool) async throws {
         let (tunnel, connection, client) = try await stuck()
         let orderly = Task { await connection.close(grace: .seconds(600)) }
-        await Task.yield()
+        // Once the port is closed, the first close is waiting.
+        while let another = try? RawSocket(port: connection.port) { another.close() }
         if withEndpoint { await tunnel.manager.close() } else { await connection.close(grace: .zero) }
         await orderly.value
         await #expect(throws: Failure.self) { try await onThread { try client.receiveAll() } }

@@ -1,10 +1,19 @@
 """What a person does with the commands: pair once, come back by name, list, forget, revoke, invite, stop."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
 import re
+import select
 import signal
 import socket
+import struct
 import subprocess
+import termios
+import threading
+import time
 
 import pytest
 
@@ -16,7 +25,8 @@ from daemons import (
 )
 from origin import pattern
 
-COMMANDS = ["host", "connect", "servers", "forget", "devices", "revoke", "invite"]
+COMMANDS = ["host", "connect", "servers", "forget", "token", "devices", "rename", "revoke", "invite"]
+EXIT_INTERRUPTED = 130
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 
 
@@ -37,7 +47,7 @@ def test_help_of_every_command(command):
 @pytest.mark.parametrize("arguments", [
     [], ["hosst"], ["host"], ["host", "--target", "ftp://x"], ["host", "--target", "http://127.0.0.1:1", "--listen", "x"],
     ["connect"], ["connect", "culvert://connect?v=4"], ["connect", "a", "b"], ["connect", "--port", "70000", "name"],
-    ["connect", "--local-auth", "nobody", "name"], ["forget"], ["revoke"], ["servers", "--nonsense"],
+    ["connect", "--local-auth", "nobody", "name"], ["connect", "http://127.0.0.1:1/"], ["forget"], ["token"], ["revoke"], ["servers", "--nonsense"],
 ])
 def test_wrong_usage_exits_with_2(arguments, tmp_path):
     done = run(*arguments)
@@ -292,6 +302,290 @@ def test_stop_does_not_wait_for_ever(workshop, side):
         stuck.sendall(request("/half/never"))
         assert read_head(stuck)[0] == 200
         assert daemon.stop(timeout=8) == EXIT_SUCCESS
+
+
+@pytest.mark.parametrize("side", ["host", "client"])
+def test_second_signal_stops_at_once_and_the_peer_hears_of_it(workshop, side):
+    tunnel = workshop.tunnel()
+    daemon = getattr(tunnel, side).daemon
+    with connect(tunnel.port) as stuck:
+        stuck.sendall(request("/half/never"))
+        assert read_head(stuck)[0] == 200
+        daemon.signal(signal.SIGINT)
+        wait_for(lambda: not is_served(tunnel.port), "the refusal of new requests", timeout=4)
+        daemon.signal(signal.SIGINT)
+        # Without a word, the peer would notice only after 30 s of silence.
+        assert daemon.exit_code(timeout=2) == EXIT_FAILURE
+        with pytest.raises(ConnectionResetError):
+            read_to_end(stuck)
+    if side == "host":
+        tunnel.client.daemon.event("disconnected", timeout=2)
+    else:
+        tunnel.host.daemon.event("disconnected", timeout=2)
+    assert daemon.errors == ["culvert: stopped at once; open requests were cut\n"]
+    assert daemon.events[-1]["event"] == "error" and daemon.events[-1]["kind"] == "cancelled"
+
+
+@contextlib.contextmanager
+def silent_host(workshop):
+    """A host that has gone, with something on its UDP port that never answers: (state of a paired client, an invite
+    that is not used, the socket)."""
+    port = free_udp_port()
+    host = workshop.host(workshop.origin().target, "--name", "studio", listen=f"127.0.0.1:{port}")
+    state, invite = pair(workshop, host), host.invite()
+    host.daemon.stop()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", port))
+        silent.settimeout(10)
+        yield state, invite, silent
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("pairs", [True, False])
+def test_stop_before_ready_is_no_success(workshop, number, pairs):
+    with silent_host(workshop) as (state, invite, silent):
+        daemon = workshop.daemon("connect", "--json", invite if pairs else "studio", "--state-dir", state)
+        silent.recv(2048)
+        daemon.signal(number)
+        assert daemon.exit_code(timeout=5) == EXIT_INTERRUPTED
+    assert daemon.errors == ["culvert: stopped before it was ready\n"]
+    assert [(event["event"], event["kind"]) for event in daemon.events] == [("error", "cancelled")]
+
+
+@contextlib.contextmanager
+def deaf_forwarder(port, host_port):
+    """Forwards UDP, but of what the host says only the handshake (long headers, RFC 9000 section 17.2)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outside, \
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as inside:
+        outside.bind(("127.0.0.1", port))
+        inside.connect(("127.0.0.1", host_port))
+        client = []
+
+        def to_host():
+            with contextlib.suppress(OSError):
+                while data := outside.recvfrom(65536):
+                    client[:] = [data[1]]
+                    inside.send(data[0])
+
+        def to_client():
+            with contextlib.suppress(OSError):
+                while data := inside.recv(65536):
+                    if data[0] & 0x80:
+                        outside.sendto(data, client[0])
+
+        threads = [threading.Thread(target=work, daemon=True) for work in (to_host, to_client)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            for end in (outside, inside):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            for thread in threads:
+                thread.join(5)
+
+
+def test_stop_during_pairing_tells_that_the_result_is_unknown(workshop):
+    port, moved = free_udp_port(), free_udp_port()
+    target = workshop.origin().target
+    host = workshop.host(target, listen=f"127.0.0.1:{port}")
+    invite = host.invite()
+    host.daemon.stop()
+    host = workshop.host(target, state=host.state, listen=f"127.0.0.1:{moved}")
+    with deaf_forwarder(port, moved):
+        daemon = workshop.daemon("connect", "--json", invite, "--state-dir", workshop.directory())
+        host.daemon.event("paired")
+        daemon.signal(signal.SIGINT)
+        assert daemon.exit_code(timeout=5) == EXIT_INTERRUPTED
+    (event,) = daemon.events
+    assert event["event"] == "error" and event["kind"] == "authentication" and "unknown" in event["message"]
+    assert "result is unknown; ask for a fresh invite" in daemon.error_text
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_silent_host_is_explained(workshop, pairs):
+    with silent_host(workshop) as (state, invite, _):
+        done = run("connect", invite if pairs else "studio", "--state-dir", state)
+    assert_clear_failure(done, EXIT_UNREACHABLE)
+    assert "studio did not answer in time; is culvert host running there" in done.stderr
+
+
+def test_sixth_bad_invite_is_refused_too(workshop):
+    host = workshop.host(workshop.origin().target, "--name", "studio")
+    pair(workshop, host)
+    state = workshop.directory()
+    for _ in range(6):
+        done = run("connect", host.ready["invite"], "--state-dir", state)
+        assert_clear_failure(done, EXIT_REFUSED)
+    assert "studio: too many pairings failed" in done.stderr
+
+
+def test_taken_port_is_named(workshop):
+    tunnel = workshop.tunnel()
+    done = run("connect", tunnel.client.ready["server"], "--port", tunnel.port, "--state-dir", tunnel.client.state)
+    assert_clear_failure(done, EXIT_FAILURE)
+    assert f"--port {tunnel.port}: the port is in use" in done.stderr
+
+
+def test_unusable_state_directory_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    state = tmp_path / "file" / "x"
+    for command in (["host", "--target", "http://127.0.0.1:9"], ["connect", "studio"]):
+        done = run(*command, "--state-dir", state)
+        assert_clear_failure(done, EXIT_FAILURE)
+        assert f"culvert: {state}: " in done.stderr
+
+
+def test_damaged_server_file_is_told_and_hides_no_other(workshop):
+    host = workshop.host(workshop.origin().target, "--name", "studio")
+    state = pair(workshop, host)
+    damaged = state / "servers" / ("0" * 64 + ".json")
+    damaged.write_text("{")
+    damaged.chmod(0o600)
+    done = run("servers", "--state-dir", state)
+    assert done.returncode == 0 and "studio" in done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"culvert: {damaged}: ")
+    assert [server["name"] for server in rows(state, "servers")] == ["studio"]
+
+
+def test_revoked_devices_are_listed_on_demand(workshop):
+    host = workshop.host(workshop.origin().target)
+    first = workshop.connect(host.ready["invite"], "--device-name", "first")
+    second = workshop.connect(host.invite(), "--device-name", "second")
+    assert run("revoke", "first", "--state-dir", host.state).returncode == 0
+    assert first.daemon.exit_code() == EXIT_REFUSED
+    few, all_of_them = run("devices", "--state-dir", host.state), run("devices", "--all", "--state-dir", host.state)
+    assert "first" not in few.stdout and "1 revoked, not shown" in few.stderr
+    assert "first" in all_of_them.stdout and "revoked" in all_of_them.stdout and all_of_them.stderr == ""
+    (line,) = [line for line in few.stdout.splitlines() if "second" in line]
+    assert "connected" in line and line.endswith("now")
+    assert {device["name"]: device["revoked"] for device in host.devices()} == {"first": True, "second": False}
+    second.daemon.stop()
+
+
+def test_token_opens_a_proxy_in_token_mode(workshop):
+    tunnel = workshop.tunnel("--local-auth", "token")
+    name = tunnel.client.ready["server"]
+    done = run("token", name, "--state-dir", tunnel.client.state)
+    assert done.returncode == 0 and re.fullmatch(r"dt_[A-Za-z0-9_-]+\n", done.stdout) and "secret" in done.stderr
+    header = f"Authorization: Bearer {done.stdout.strip()}"
+    assert curl(tunnel.url + "/hello", "-H", header).status == 200
+    assert curl(tunnel.url + "/hello").status == 401
+    assert_clear_failure(run("token", "nobody", "--state-dir", tunnel.client.state), EXIT_FAILURE)
+
+
+@pytest.fixture
+def named_tunnel(workshop):
+    """Names that a shell would take apart, in the usual state directory: (environment, host, server, device)."""
+    home = workshop.directory("home")
+    home.mkdir()
+    server, device = "my $(touch x) studio", "Ann's laptop"
+    host = workshop.host(workshop.origin().target, "--name", server, state=home / "culvert")
+    process = subprocess.Popen(
+        [BIN / "culvert", "connect", host.ready["invite"], "--device-name", device, "--state-dir", home / "culvert"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("http://")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=15)
+    assert process.returncode == EXIT_SUCCESS
+    environment = {**os.environ, "XDG_STATE_HOME": str(home), "PATH": f"{BIN}:{os.environ['PATH']}"}
+    return environment, errors, server, device
+
+
+def complete(environment, *words, cwd):
+    """What bash completes the last word to, as it would be inserted."""
+    script = """
+        source <(culvert completions bash)
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _culvert
+        printf '%s\\n' "${COMPREPLY[@]}" """
+    done = subprocess.run(["bash", "-c", script, "bash", *words], env=environment, cwd=cwd, capture_output=True,
+                          text=True, timeout=20, check=True)
+    assert done.stderr == ""
+    return done.stdout.split("\n")[:-1]
+
+
+def test_names_are_quoted_for_the_shell(named_tunnel, tmp_path):
+    environment, errors, server, device = named_tunnel
+    assert f"from now on, culvert connect '{server}'" in errors
+    for command, typed, name in (
+            ("connect", "my", server), ("forget", "", server), ("token", r"my\ \$", server),
+            ("revoke", "Ann", device), ("rename", "", device)):
+        (word,) = complete(environment, "culvert", command, typed, cwd=tmp_path)
+        back = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True, cwd=tmp_path)
+        assert back.stdout == name
+    # After an open quote bash adds nothing but the closing one.
+    assert complete(environment, "culvert", "connect", "'my ", cwd=tmp_path) == [server]
+    assert complete(environment, "culvert", "revoke", '"Ann\'s', cwd=tmp_path) == [device]
+    assert complete(environment, "culvert", "revoke", "'Ann", cwd=tmp_path) == [""]
+    assert complete(environment, "culvert", "connect", '"my', cwd=tmp_path) == [""]
+    assert complete(environment, "culvert", "connect", "other", cwd=tmp_path) == [""]
+    assert complete(environment, "culvert", "help", "dev", cwd=tmp_path) == ["devices"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_control_c_leaves_the_terminal_clean(workshop):
+    tunnel = workshop.tunnel()
+    tunnel.client.daemon.stop()
+    pid, controller = pty.fork()
+    if pid == 0:
+        os.execv(BIN / "culvert", [
+            "culvert", "connect", tunnel.client.ready["server"], "--state-dir", str(tunnel.client.state)])
+    text = read_until(controller, b"direct path")
+    port = int(re.search(rb"http://127\.0\.0\.1:(\d+)", text).group(1))
+    with connect(port) as stuck:
+        stuck.sendall(request("/half/never"))
+        assert read_head(stuck)[0] == 200
+        os.write(controller, b"\x03")
+        text = read_until(controller, b"s left, Ctrl-C cuts them")
+        assert b"^C\r\x1b[K" in text
+        os.write(controller, b"\x03")
+        text = read_until(controller, b"\n")
+    assert text.endswith(b"\r\x1b[Kculvert: stopped at once; open requests were cut\r\n")
+    _, status = os.waitpid(pid, 0)
+    os.close(controller)
+    assert os.waitstatus_to_exitcode(status) == EXIT_FAILURE
+
+
+def read_until(descriptor, end, timeout=10):
+    """What comes up to `end` or after it."""
+    text, deadline = b"", time.monotonic() + timeout
+    while end not in text:
+        assert select.select([descriptor], [], [], max(0, deadline - time.monotonic()))[0], text
+        text += os.read(descriptor, 65536)
+    return text
+
+
+def in_terminal(workshop, columns, lines):
+    """What a host writes on a terminal of this size until it waits."""
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    process = subprocess.Popen(
+        [BIN / "culvert", "host", "--target", "http://127.0.0.1:9", "--listen", "127.0.0.1:0", "--state-dir",
+         workshop.directory()], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    text = b""
+    try:
+        text = read_until(controller, b"Stop with Ctrl-C")
+    finally:
+        process.terminate()
+        with contextlib.suppress(OSError):
+            while data := os.read(controller, 65536):
+                text += data
+        process.wait(15)
+        os.close(controller)
+    assert process.returncode == EXIT_SUCCESS
+    return text.decode()
+
+
+def test_qr_code_is_drawn_where_all_of_it_fits(workshop):
+    assert "█" in in_terminal(workshop, 150, 120)
+    for columns, lines in ((150, 60), (80, 120)):
+        text = in_terminal(workshop, columns, lines)
+        assert "█" not in text
+        # What is said about it does not scroll away above the invite.
+        assert text.index("invite=") < text.index(f"this one has {columns} and {lines}")
 
 
 def is_served(port):

@@ -34,6 +34,8 @@ struct Context: Sendable {
     let console: Console
     /// The date when the command started.
     let now: UnixTime
+    /// What a second signal asks for.
+    let urgentStop = UrgentStop()
 }
 
 extension Context {

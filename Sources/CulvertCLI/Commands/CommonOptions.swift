@@ -1,4 +1,5 @@
 import Culvert
+import CulvertCore
 
 /// Options that mean the same wherever they stand.
 enum CommonOptions {
@@ -15,7 +16,8 @@ enum CommonOptions {
 
     /// The QR code of an invite.
     static let qr = Option.choice(
-        "qr", "WHEN", "Draw the QR code: auto (on a terminal that is wide enough), always or never",
+        "qr", "WHEN",
+        "Draw the QR code: auto (on a terminal where all of it fits, about 125 columns by 85 lines), always or never",
         default: QRMode.auto)
 
     /// How long an invite works.
@@ -28,5 +30,21 @@ extension Arguments {
     /// The state directory that was asked for, or the usual one.
     func stateDirectory() throws(UsageError) -> StateDirectory {
         StateDirectory(path: try value(CommonOptions.stateDirectory))
+    }
+}
+
+extension StateDirectory {
+    /// Runs `work` on the directory; a failure of local state says which directory it is.
+    func named<Value>(_ work: () async throws(TransportError) -> Value) async throws -> Value {
+        do { return try await work() } catch { throw failure(error) }
+    }
+
+    /// The same without waiting.
+    func named<Value>(_ work: () throws(TransportError) -> Value) throws -> Value {
+        do { return try work() } catch { throw failure(error) }
+    }
+
+    private func failure(_ error: TransportError) -> Failure {
+        error.kind == .state ? Failure(error, about: path) : Failure(error)
     }
 }

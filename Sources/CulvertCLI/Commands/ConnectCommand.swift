@@ -22,7 +22,7 @@ struct ConnectCommand: Command {
             """
             With an invite it pairs this machine once and remembers the server; from then on its name is enough. \
             The URL is printed on standard output and works until SIGINT or SIGTERM; open requests then have 5 \
-            seconds to finish, and a second signal ends them at once.
+            seconds to finish, and a second signal cuts them at once.
             """,
             "Put an invite between quotes, or keep it out of the shell's history with - and paste it.",
         ],
@@ -89,7 +89,10 @@ struct ConnectCommand: Command {
 
     func run(_ context: Context) async throws {
         let configuration = EndpointConfiguration(stateDirectory: stateDirectory)
-        let manager = try await EndpointManager(configuration)
+        let manager = try await stateDirectory.named { () async throws(TransportError) in
+            try await EndpointManager(configuration)
+        }
+        context.urgentStop.prepare { await manager.close() }
         do {
             try await serve(through: manager, context)
         } catch {
@@ -110,7 +113,8 @@ struct ConnectCommand: Command {
                 try await manager.connect(to: server, options)
             }
         } catch {
-            throw Failure(error, about: server.name)
+            let isAboutPort = error.kind == .localListener && options.port != 0
+            throw isAboutPort ? Failure(error, ofPort: options.port) : Failure(error, about: server.name)
         }
         if tellsEvents {
             context.tell(.connectReady(server: server.name, url: connection.baseURL), asJSON: true)
@@ -124,24 +128,36 @@ struct ConnectCommand: Command {
             if end != nil { break }
         }
         let wasStopped = Task.isCancelled
-        await context.console.during("Stopping, open requests have 5 s") {
+        await context.console.during(StopProgress.label) {
             await uncancelled { await connection.close(grace: wasStopped ? Limits.shutdownGrace : .zero) }
         }
+        try context.urgentStop.check()
         if let end { throw Failure(end, about: server.name) }
         guard wasStopped else {
             throw Failure("the connection ended by itself; connect again", code: .unreachable, kind: "unavailable")
         }
     }
 
+    private func pair(_ link: String, through manager: EndpointManager, _ context: Context) async throws -> PairedServer
+    {
+        let name = (try? Invite.parse(link, now: context.now))?.payload.name
+        let label = name.map { "Pairing with \($0)" } ?? "Pairing"
+        do throws(TransportError) {
+            return try await context.console.during(label) { () async throws(TransportError) in
+                try await manager.pair(with: link, name: serverName, deviceName: deviceName)
+            }
+        } catch {
+            throw Failure(pairing: error, with: name)
+        }
+    }
+
     private func server(through manager: EndpointManager, _ context: Context) async throws -> PairedServer {
         switch target {
         case .invite(let link):
-            let server = try await context.console.during("Pairing") { () async throws(TransportError) in
-                try await manager.pair(with: link, name: serverName, deviceName: deviceName)
-            }
+            let server = try await pair(link, through: manager, context)
             if !tellsEvents {
                 let name = PrintableText.clean(server.name)
-                context.console.note("Paired with \(name); from now on, culvert connect \(name)")
+                context.console.note("Paired with \(name); from now on, culvert connect \(ShellWord.operand(name))")
             }
             return server
         case .server(let name): return try PairedServers(stateDirectory).server(named: name)

@@ -5,7 +5,8 @@ import CulvertCore
 enum Devices {
     /// The operand that names one.
     static let operand = OperandDescription(
-        metavar: "DEVICE", help: "The device's ID, or its name when only one has it; see culvert devices")
+        metavar: "DEVICE", help: "The device's ID, or its name when only one has it; see culvert devices",
+        completion: .deviceName)
 
     /// A listed device, as far as it must be told apart.
     struct Candidate: Equatable {
@@ -24,7 +25,7 @@ enum Devices {
                 kind: "unknown-device")
         }
         let near = Suggestion.closest(to: word, among: devices.flatMap { [$0.id, $0.name] })
-        let hint = near.map { "did you mean \(PrintableText.clean($0))?" } ?? "see culvert devices"
+        let hint = near.map { "did you mean \(ShellWord.quoted(PrintableText.clean($0)))?" } ?? "see culvert devices"
         throw Failure("there is no device \(UsageError.quote(word)); \(hint)", kind: "unknown-device")
     }
 
@@ -39,26 +40,49 @@ struct DevicesCommand: Command {
     static let description = CommandDescription(
         name: "devices",
         summary: "List the devices that are paired with the running host",
-        options: [CommonOptions.stateDirectory.description, CommonOptions.json])
+        options: [all, CommonOptions.stateDirectory.description, CommonOptions.json])
+
+    private static let all = OptionDescription(
+        name: "all", help: "Also those that were revoked; JSON always lists them")
 
     private let host: ControlClient
+    private let showsRevoked: Bool
     private let asJSON: Bool
 
     init(_ arguments: Arguments) throws(UsageError) {
         host = ControlClient(try arguments.stateDirectory())
+        showsRevoked = arguments.isSet(Self.all)
         asJSON = arguments.isSet(CommonOptions.json)
     }
 
     func run(_ context: Context) async throws {
         let devices = try host.devices()
         if asJSON { return context.console.lines(JSON.lines(devices.map(DevicesCommand.json))) }
-        if devices.isEmpty { return context.console.note("No devices yet; let one pair by culvert invite") }
+        let shown = devices.filter { showsRevoked || !$0.isRevoked }
+        context.console.lines(shown.isEmpty ? [] : DevicesCommand.table(shown, now: context.now).lines)
+        if let note = DevicesCommand.note(shown: shown.count, hidden: devices.count - shown.count) {
+            context.console.note(note)
+        }
+    }
+
+    /// The devices as people read them.
+    static func table(_ devices: [Device], now: UnixTime) -> Table {
         let rows = devices.map { device in
             let state = device.isRevoked ? "revoked" : device.isConnected ? "connected" : "away"
-            let seen = device.lastSeenAt.map { Dates.relative($0, to: context.now) } ?? "never"
-            return [device.id, device.name, state, Dates.relative(device.createdAt, to: context.now), seen]
+            // What is written down is to the minute; a connection says more.
+            let seen = device.isConnected ? now : device.lastSeenAt
+            return [
+                device.id, device.name, state, Dates.relative(device.createdAt, to: now),
+                seen.map { Dates.relative($0, to: now) } ?? "never",
+            ]
         }
-        context.console.lines(Table(headings: ["ID", "NAME", "STATE", "PAIRED", "SEEN"], rows: rows).lines)
+        return Table(headings: ["ID", "NAME", "STATE", "PAIRED", "SEEN"], rows: rows)
+    }
+
+    /// What the table does not show.
+    static func note(shown: Int, hidden: Int) -> String? {
+        if hidden > 0 { return "\(hidden) revoked, not shown; see culvert devices --all" }
+        return shown == 0 ? "No devices yet; let one pair by culvert invite" : nil
     }
 
     private static func json(_ device: Device) -> JSON {

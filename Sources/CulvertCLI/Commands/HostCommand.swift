@@ -20,7 +20,7 @@ struct HostCommand: Command {
             """,
             """
             The server need not be up: clients get status 503 until it is. Open requests have 5 seconds to finish \
-            when the host is told to stop; a second signal ends it at once.
+            when the host is told to stop; a second signal cuts them at once.
             """,
         ],
         options: [
@@ -46,7 +46,12 @@ struct HostCommand: Command {
     init(_ arguments: Arguments) throws(UsageError) {
         let text = try arguments.required(Self.target)
         let target: HTTPTarget
-        do { target = try HTTPTarget(text) } catch { throw arguments.usageError("--target: \(error.reason)") }
+        do {
+            target = try HTTPTarget(text)
+        } catch {
+            let hint = TargetText.meant(by: text).map { "; did you mean \($0)?" } ?? ""
+            throw arguments.usageError("--target: \(error.reason)\(hint)")
+        }
         var configuration = HostConfiguration(stateDirectory: try arguments.stateDirectory(), target: target)
         configuration.listen = try arguments.value(Self.listen)
         if let name = try arguments.value(Self.name) { configuration.name = name }
@@ -59,10 +64,14 @@ struct HostCommand: Command {
 
     func run(_ context: Context) async throws {
         let configuration = configuration
-        let host = try await context.console.during("Starting the host") { () async throws(TransportError) in
-            try await Host(configuration)
+        let host = try await configuration.stateDirectory.named { () async throws(TransportError) in
+            try await context.console.during("Starting the host") { () async throws(TransportError) in
+                try await Host(configuration)
+            }
         }
+        context.urgentStop.prepare { await host.shutdown(grace: .zero) }
         do {
+            try Task.checkCancellation()
             try await announce(host, context)
         } catch {
             await uncancelled { await host.shutdown(grace: .zero) }
@@ -70,9 +79,10 @@ struct HostCommand: Command {
         }
         for await event in host.events { context.tell(Event(event), asJSON: tellsEvents) }
         let wasStopped = Task.isCancelled
-        await context.console.during("Stopping, open requests have 5 s") {
+        await context.console.during(StopProgress.label) {
             await uncancelled { await host.shutdown(grace: Limits.shutdownGrace) }
         }
+        try context.urgentStop.check()
         guard wasStopped else { throw Failure("the host stopped by itself; start it again", kind: "unavailable") }
         context.tell(.closed, asJSON: tellsEvents)
     }
@@ -87,10 +97,10 @@ struct HostCommand: Command {
             return
         }
         let life = Dates.duration(configuration.inviteLifetime)
-        context.console.lines(
-            ["\(PrintableText.clean(host.name)) shares \(target)"]
-                + InvitePrinter.code(invite.link, qr, context.console)
-                + ["Connect one client, within \(life):", "", "  culvert connect '\(invite.link)'", ""])
+        let printer = InvitePrinter(
+            mode: qr, heading: ["\(PrintableText.clean(host.name)) shares \(target)"],
+            text: ["Connect one client, within \(life):", "", "  culvert connect '\(invite.link)'", ""])
+        printer.print(invite.link, on: context.console)
         context.console.note("Stop with Ctrl-C; make another invite with culvert invite")
     }
 }

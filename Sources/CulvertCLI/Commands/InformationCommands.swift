@@ -5,7 +5,8 @@ struct HelpCommand: Command {
         summary: "Show how a command is used",
         operands: [
             OperandDescription(
-                metavar: "COMMAND", help: "The command; all are listed without it", isOptional: true)
+                metavar: "COMMAND", help: "The command; all are listed without it", isOptional: true,
+                completion: .command)
         ])
 
     private let topic: CommandDescription?

@@ -35,8 +35,7 @@ struct InviteCommand: Command {
             context.console.line(JSON.object([("invite", .string(invite.link)), ("expiresAt", expires)]).text)
             return
         }
-        let code = InvitePrinter.code(invite.link, qr, context.console)
-        context.console.lines((code.count > 1 ? code : []) + [invite.link])
+        InvitePrinter(mode: qr, text: [invite.link]).print(invite.link, on: context.console)
         context.console.note("Works once; expires \(Dates.relative(invite.expiresAt, to: context.now))")
     }
 }

@@ -10,8 +10,9 @@ enum Program {
 
     /// The commands, in the order in which help lists them.
     static let commands: [any Command.Type] = [
-        HostCommand.self, ConnectCommand.self, ServersCommand.self, ForgetCommand.self, InviteCommand.self,
-        DevicesCommand.self, RenameCommand.self, RevokeCommand.self, CompletionsCommand.self, ManCommand.self,
+        HostCommand.self, ConnectCommand.self, ServersCommand.self, ForgetCommand.self, TokenCommand.self,
+        InviteCommand.self, DevicesCommand.self, RenameCommand.self, RevokeCommand.self, CompletionsCommand.self,
+        ManCommand.self,
         HelpCommand.self, VersionCommand.self,
     ]
 

@@ -78,6 +78,10 @@ enum Completion: Sendable, Equatable {
     case words([String])
     /// A directory.
     case directory
+    /// One of the program's commands.
+    case command
     /// The name of a paired server.
     case serverName
+    /// The name of a device that is paired with the running host.
+    case deviceName
 }

@@ -4,13 +4,19 @@ import Glibc
 enum InviteText {
     /// Whether the word is meant as an invite link rather than as a name.
     static func isLink(_ word: String) -> Bool {
-        word.contains("://") || word.hasPrefix("culvert:") || word.hasPrefix("oppi:")
+        let lowercased = word.lowercased()
+        return word.contains("://") || lowercased.hasPrefix("culvert:") || lowercased.hasPrefix("oppi:")
     }
 
     /// Why the link cannot be whole; nil when it may be.
     static func fault(in link: String) -> String? {
+        let scheme = link.prefix { $0 != ":" }.lowercased()
+        guard ["culvert", "oppi"].contains(scheme) else {
+            return "this is not an invite link; one begins with culvert://connect"
+        }
         // The shell ends a command at an unquoted "&", which stands right before the invite.
-        link.contains("invite=") ? nil : "the invite link is cut off; put it between quotes, or give - and paste it"
+        return link.contains("invite=")
+            ? nil : "the invite link is cut off; put it between quotes, or give - and paste it"
     }
 
     /// The first line with text on `descriptor`; nil when it ends without one or is too long.

@@ -11,23 +11,48 @@ enum Shell: String, CaseIterable, Sendable {
         }
     }
 
-    /// Prints the names of the paired servers. Only names of plain characters: a name comes from whoever made the
-    /// invite, and shells expand what completions give them.
+    /// Prints the names of the paired servers, one a line. A name that JSON has to escape is left out.
+    ///
+    /// Names come from whoever made the invite, so each shell must quote what it inserts and expand nothing.
     static let serverNames =
-        #"culvert servers --json 2>/dev/null | sed -n 's/^ *{"name":"\([A-Za-z0-9._-]*\)".*/\1/p'"#
+        #"culvert servers --json 2>/dev/null | sed -n 's/^ *{"name":"\([^"\\]*\)".*/\1/p'"#
+
+    /// Prints the names of the devices that are not revoked, in the same way.
+    static let deviceNames =
+        #"culvert devices --json 2>/dev/null | sed -n '/"revoked":false/s/^ *{"id":"[^"]*","name":"\([^"\\]*\)".*/\1/p'"#
 }
 
 private enum BashCompletions {
     static func lines(_ commands: [CommandDescription]) -> [String] {
         let names = commands.map(\.name).joined(separator: " ")
         return [
-            "# bash completion for culvert", "_culvert_servers() {", "    \(Shell.serverNames)", "}", "_culvert() {",
+            "# bash completion for culvert", "_culvert_servers() {", "    \(Shell.serverNames)", "}",
+            "_culvert_devices() {", "    \(Shell.deviceNames)", "}",
+        ] + replyWithNames + [
+            "_culvert() {", "    local commands='\(names)'",
             "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}", "    COMPREPLY=()",
             "    if ((COMP_CWORD == 1)); then",
-            "        COMPREPLY=($(compgen -W \"\(names) --help --version\" -- \"$cur\"))",
+            "        COMPREPLY=($(compgen -W \"$commands --help --version\" -- \"$cur\"))",
             "        return", "    fi", "    case ${COMP_WORDS[1]} in",
         ] + commands.flatMap(branch) + ["    esac", "}", "complete -F _culvert culvert"]
     }
+
+    /// Names may hold spaces and what bash would expand, so `compgen -W` is not for them. In an open quote bash inserts
+    /// a name as it is, so only names that need no more than that quote are offered there.
+    private static let replyWithNames = #"""
+        _culvert_names() {
+            local name typed=$cur
+            case $cur in [\"\']*) typed=${cur:1} ;; *\\*) typed=${cur//\\/} ;; esac
+            while IFS= read -r name; do
+                [[ $name == "$typed"* ]] || continue
+                case $cur in
+                \"*) [[ $name == *[\$\`!]* ]] || COMPREPLY+=("$name") ;;
+                \'*) [[ $name == *\'* ]] || COMPREPLY+=("$name") ;;
+                *) COMPREPLY+=("$(printf %q "$name")") ;;
+                esac
+            done
+        }
+        """#.split(separator: "\n").map(String.init)
 
     private static func branch(_ command: CommandDescription) -> [String] {
         let valued = command.options.filter { $0.metavar != nil }
@@ -51,7 +76,9 @@ private enum BashCompletions {
         case .words(let words):
             "COMPREPLY=($(compgen -W \"\(words.joined(separator: " "))\" -- \"$cur\"));"
         case .directory: "COMPREPLY=($(compgen -d -- \"$cur\")); compopt -o filenames;"
-        case .serverName: "COMPREPLY=($(compgen -W \"$(_culvert_servers)\" -- \"$cur\"));"
+        case .command: "COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"));"
+        case .serverName: "_culvert_names < <(_culvert_servers);"
+        case .deviceName: "_culvert_names < <(_culvert_devices);"
         }
     }
 }
@@ -61,6 +88,8 @@ private enum ZshCompletions {
         [
             "#compdef culvert", "_culvert_servers() {", "    local -a names",
             "    names=(${(f)\"$(\(Shell.serverNames))\"})",
+            "    compadd -a names", "}", "_culvert_devices() {", "    local -a names",
+            "    names=(${(f)\"$(\(Shell.deviceNames))\"})",
             "    compadd -a names", "}", "_culvert() {", "    local -a commands", "    commands=(",
         ] + commands.map { "        '\($0.name):\(escape($0.summary))'" } + [
             "    )", "    if ((CURRENT == 2)); then", "        _describe command commands", "        return", "    fi",
@@ -88,7 +117,9 @@ private enum ZshCompletions {
         case .nothing: ""
         case .words(let words): "(\(words.joined(separator: " ")))"
         case .directory: "_directories"
+        case .command: "(\(Program.descriptions.map(\.name).joined(separator: " ")))"
         case .serverName: "_culvert_servers"
+        case .deviceName: "_culvert_devices"
         }
     }
 
@@ -128,7 +159,9 @@ private enum FishCompletions {
         case .nothing: ""
         case .words(let words): " -a '\(words.joined(separator: " "))'"
         case .directory: " -a '(__fish_complete_directories)'"
+        case .command: " -a '\(Program.descriptions.map(\.name).joined(separator: " "))'"
         case .serverName: " -a '(\(escape(Shell.serverNames)))'"
+        case .deviceName: " -a '(\(escape(Shell.deviceNames)))'"
         }
     }
 

@@ -39,11 +39,19 @@ final class Console: Sendable {
     /// Why standard output took no more; nil while it works.
     var outputFault: OutputFault? { state.withLock { $0.fault } }
 
-    /// The width of the terminal on standard output; nil when it is none or does not say.
-    var outputColumns: Int? {
+    /// The size of a terminal in characters.
+    struct Size: Sendable, Equatable {
+        let columns: Int
+        let lines: Int
+    }
+
+    /// The size of the terminal on standard output; nil when it is none or does not say.
+    var outputSize: Size? {
         var size = winsize()
-        guard outputIsTerminal, ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-        return Int(size.ws_col)
+        guard outputIsTerminal, ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return nil
+        }
+        return Size(columns: Int(size.ws_col), lines: Int(size.ws_row))
     }
 
     /// Whether colours may be used on standard output; no-color.org and dumb terminals say no.
@@ -76,17 +84,48 @@ final class Console: Sendable {
         }
     }
 
+    /// A line for people when the process is about to end, whatever other threads do: it is left out when one of them
+    /// hangs in a write, or standard error takes nothing.
+    func lastNote(_ text: String) {
+        withoutWaiting { state in
+            erase(&state)
+            _ = write(text + "\n", to: error)
+        }
+    }
+
+    /// Erases the `^C` that a terminal shows when the key is pressed, so that what comes next stands alone on its line.
+    func eraseEcho() {
+        guard errorIsTerminal else { return }
+        withoutWaiting { _ in _ = write(Console.eraseLine, to: error) }
+    }
+
+    private func withoutWaiting(_ body: (inout sending State) -> Void) {
+        _ = state.withLockIfAvailable { state in
+            var ready = pollfd(fd: error, events: Int16(POLLOUT), revents: 0)
+            if poll(&ready, 1, 0) == 1 { body(&state) }
+        }
+    }
+
+    private static let eraseLine = "\r\u{1b}[K"
+
     /// Runs `work`; when it takes longer than a second and a person watches, says that it is under way, and for how
     /// long. The line disappears afterwards.
     func during<Value, Fault: Error>(
         _ label: String, _ work: () async throws(Fault) -> Value
+    ) async throws(Fault) -> Value {
+        try await during({ "\(label), \($0) s" }, work)
+    }
+
+    /// The same, with what is said after each second.
+    func during<Value, Fault: Error>(
+        _ label: @escaping @Sendable (_ seconds: Int) -> String, _ work: () async throws(Fault) -> Value
     ) async throws(Fault) -> Value {
         guard errorIsTerminal else { return try await work() }
         state.withLock { $0.progress = .waiting }
         let ticker = Task.detached { [self] in
             for seconds in 1... {
                 do { try await Task.sleep(for: Limits.progressDelay) } catch { return }
-                showProgress("\(label), \(seconds) s")
+                showProgress(label(seconds))
             }
         }
         defer {
@@ -100,7 +139,7 @@ final class Console: Sendable {
         state.withLock { state in
             // The work may have ended since the ticker woke.
             guard state.progress != .none else { return }
-            _ = write("\r\u{1b}[K\(PrintableText.clean(text))", to: error)
+            _ = write(Console.eraseLine + PrintableText.clean(text), to: error)
             state.progress = .shown
         }
     }
@@ -114,7 +153,7 @@ final class Console: Sendable {
 
     private func erase(_ state: inout State) {
         guard state.progress == .shown else { return }
-        _ = write("\r\u{1b}[K", to: error)
+        _ = write(Console.eraseLine, to: error)
         state.progress = .waiting
     }
 

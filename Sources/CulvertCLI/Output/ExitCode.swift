@@ -13,16 +13,19 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     case refused = 4
     /// The peer, or who signed the invite, is not who it should be.
     case untrusted = 5
+    /// A signal came before the command was ready, so what was asked for is not there. Shells give it to Ctrl-C.
+    case interrupted = 130
 
     /// What the manual says about the code.
     var meaning: String {
         switch self {
-        case .success: "success, also after a stop by signal"
-        case .failure: "any other failure, such as unreadable state or a port in use"
+        case .success: "success, also after a host or a connection that was ready is stopped by a signal"
+        case .failure: "any other failure, such as unreadable state or a port in use; also a second signal"
         case .usage: "the command line cannot be understood"
         case .unreachable: "the other side cannot be reached"
-        case .refused: "refused: the invite has expired or was used, or the device was revoked"
+        case .refused: "refused: the invite has expired or was used, too many tries failed, or the device was revoked"
         case .untrusted: "the other side's identity, or the invite's signature, is not the right one"
+        case .interrupted: "stopped by a signal before the host or the connection was ready"
         }
     }
 

@@ -10,7 +10,8 @@ enum HelpText {
         let entries = commands.map { (label: $0.name, text: $0.summary) }
         return ["usage: culvert COMMAND [OPTIONS] [ARGUMENTS]", ""]
             + wrap(Program.summary) + ["", "Commands:"] + definitions(entries)
-            + ["", "culvert help COMMAND tells more about one of them."]
+            + ["", "culvert help COMMAND tells more about one of them.", "", "Exit codes:"]
+            + definitions(ExitCode.allCases.map { ("\($0.rawValue)", $0.meaning) })
     }
 
     /// The help of one command.

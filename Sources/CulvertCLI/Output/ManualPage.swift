@@ -4,7 +4,7 @@ enum ManualPage {
     static func lines(_ commands: [CommandDescription]) -> [String] {
         var page = [
             ".TH CULVERT 1 \"\" \"culvert \(Program.version)\" \"User Commands\"", ".SH NAME",
-            "culvert \\- reach an HTTP server behind any router over direct QUIC", ".SH SYNOPSIS",
+            "culvert \\- reach an HTTP server that has no public name, port or certificate", ".SH SYNOPSIS",
             ".B culvert", ".I COMMAND", "[OPTIONS] [ARGUMENTS]", ".SH DESCRIPTION", escape(Program.summary),
             ".SH COMMANDS",
         ]

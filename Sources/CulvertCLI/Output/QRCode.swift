@@ -23,6 +23,9 @@ struct QRCode: Sendable {
     /// The columns that the drawing takes.
     var columns: Int { size + 2 * QRCode.quietZone }
 
+    /// The lines that the drawing takes.
+    var lineCount: Int { (columns + 1) / 2 }
+
     /// Whether the module is dark; outside the code everything is light.
     func isDark(_ x: Int, _ y: Int) -> Bool {
         (0..<size).contains(x) && (0..<size).contains(y) && modules[y * size + x]
@@ -48,7 +51,7 @@ struct QRCode: Sendable {
 
 /// When a QR code is drawn.
 enum QRMode: String, CaseIterable, Sendable {
-    /// When standard output is a terminal that is wide enough.
+    /// When standard output is a terminal on which it fits as a whole.
     case auto
     case always
     case never
