@@ -40,8 +40,8 @@ struct UrgentCloseTests {
     func connection(withEndpoint: Bool) async throws {
         let (tunnel, connection, client) = try await stuck()
         let orderly = Task { await connection.close(grace: .seconds(600)) }
-        // Once the port is closed, the first close is waiting.
-        while let another = try? RawSocket(port: connection.port) { another.close() }
+        // Once the port is closed, the first close is waiting. On a thread of its own, so that the task gets one.
+        while let another = try? await onThread({ try RawSocket(port: connection.port) }) { another.close() }
         if withEndpoint { await tunnel.manager.close() } else { await connection.close(grace: .zero) }
         await orderly.value
         await #expect(throws: Failure.self) { try await onThread { try client.receiveAll() } }
