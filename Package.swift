@@ -26,7 +26,7 @@ let package = Package(
 
         .target(name: "CulvertCore"),
         .target(name: "CulvertIdentity", dependencies: ["CulvertCore", "CSodium"]),
-        .target(name: "CulvertIO", dependencies: ["CulvertCore", "CLinux"]),
+        .target(name: "CulvertIO", dependencies: ["CulvertCore", "CLinux", "CGnuTLS"]),
         .target(
             name: "CulvertTransport",
             dependencies: [

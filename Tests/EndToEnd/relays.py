@@ -153,3 +153,21 @@ async def client(url, key=None, versions=("iroh-relay-v2", "iroh-relay-v1"), ans
             raise Denied(verdict[2:].decode())
         assert verdict == bytes([CONFIRMS])
         yield Client(socket, key)
+
+
+def certificate(directory, name="server"):
+    """A private authority and a certificate of it for 127.0.0.1 and localhost: (authority, chain, key) as files."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+    authority, authority_key = directory / "ca.pem", directory / "ca.key"
+    chain, key, request = directory / f"{name}.pem", directory / f"{name}.key", directory / f"{name}.csr"
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    if not authority.exists():
+        openssl("req", "-x509", *curve, "-days", 2, "-subj", "/CN=test authority", "-keyout", authority_key, "-out", authority)
+    openssl("req", *curve, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+    extensions = directory / "extensions"
+    extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    openssl("x509", "-req", "-in", request, "-CA", authority, "-CAkey", authority_key, "-days", 2, "-extfile", extensions,
+            "-out", chain)
+    return authority, chain, key

@@ -22,6 +22,10 @@ package enum RelayServerLimits {
     package static let requestPause = Duration.seconds(30)
     /// How long a client may take nothing although something waits for it.
     package static let stallTime = Duration.seconds(30)
+    /// Connections to the listener for metrics: a few scrapers.
+    package static let metricsConnections = 16
+    /// STUN requests that are taken in one turn, so that a flood leaves time for the connections.
+    package static let stunPerTurn = 64
     /// How long a connection that is being closed may take to read what was written.
     package static let closeTime = Duration.seconds(2)
     /// The share of a second that a token bucket holds at least, so that a burst of a window does not stop the sender.

@@ -46,6 +46,9 @@ package struct RelayServerMetrics: Sendable {
     package var throttled = 0
     /// How often accepting rested for want of descriptors.
     package var acceptPauses = 0
+    /// STUN requests answered, and datagrams to the STUN port that got no answer.
+    package var stunAnswered = 0
+    package var stunIgnored = 0
     private var refusals = [Int](repeating: 0, count: Refusal.allCases.count)
 
     /// Nothing has happened.

@@ -45,6 +45,9 @@ struct CommandLineRequest: Sendable {
         let settings = try SettingsSource.settings(file: file, flags: flags)
         var configuration = RelayConfiguration()
         configuration.listen = settings.listen.isEmpty ? [Self.defaultListen] : settings.listen
+        configuration.identity = try Self.identity(settings)
+        configuration.metrics = settings.metrics
+        configuration.stun = settings.stun
         configuration.quota = settings.quota
         if let path = settings.allowFile { configuration.access.allowed = try Self.nodes(path) }
         if let path = settings.denyFile { configuration.access.denied = try Self.nodes(path) }
@@ -53,6 +56,22 @@ struct CommandLineRequest: Sendable {
     }
 
     private static let defaultListen = SocketAddress(.loopbackV4, port: 3340)
+
+    private static func identity(_ settings: Settings) throws(SettingsError) -> TLSIdentity? {
+        guard let certificate = settings.certificateFile, let key = settings.keyFile else {
+            guard settings.certificateFile == nil, settings.keyFile == nil else {
+                throw SettingsError(message: "tls-cert and tls-key must be given together")
+            }
+            return nil
+        }
+        let certificatePEM = Array(try read(certificate).utf8)
+        let keyPEM = Array(try read(key, isSecret: true).utf8)
+        do throws(TransportError) {
+            return try TLSIdentity(certificatePEM: certificatePEM, keyPEM: keyPEM)
+        } catch {
+            throw SettingsError(message: "\(certificate): \(error.reason)")
+        }
+    }
 
     private static func nodes(_ path: String) throws(SettingsError) -> Set<NodeID> {
         var nodes: Set<NodeID> = []

@@ -28,12 +28,12 @@ struct Main {
         raiseDescriptorLimit()
         do throws(TransportError) {
             let service = try RelayService()
-            let started = wait { () async -> Result<[SocketAddress], TransportError> in
+            let started = wait { () async -> Result<[RelayListening], TransportError> in
                 do throws(TransportError) { return .success(try await service.start(configuration)) } catch {
                     return .failure(error)
                 }
             }
-            for address in try started.get() { out("listening on \(address)\n") }
+            for place in try started.get() { out("\(place.purpose.rawValue) on \(place.address)\n") }
             while signals.next() == SIGHUP { reload(request, service) }
             wait { await service.stop() }
             // What was told to the clients is on its way; a second signal cuts this short.

@@ -4,6 +4,10 @@ import CulvertRelay
 /// What an operator has set, by flags or in a file.
 struct Settings: Equatable {
     var listen: [SocketAddress] = []
+    var metrics: SocketAddress?
+    var stun: SocketAddress?
+    var certificateFile: String?
+    var keyFile: String?
     var allowFile: String?
     var denyFile: String?
     var tokenFile: String?
@@ -28,6 +32,10 @@ struct Setting: Sendable {
         address("listen", "Accept clients here; may be given more than once (default: 127.0.0.1:3340)") {
             $0.listen.append($1)
         }.repeatable,
+        file("tls-cert", "Speak TLS with this certificate chain, PEM", \.certificateFile),
+        file("tls-key", "The key of that certificate, PEM", \.keyFile),
+        address("metrics", "Serve OpenMetrics at /metrics here; keep it from the world") { $0.metrics = $1 },
+        address("stun", "Answer STUN requests (RFC 8489) here, over UDP; usually port 3478") { $0.stun = $1 },
         file("allow", "Admit only the nodes in this file, one node ID a line", \.allowFile),
         file("deny", "Never admit the nodes in this file, one node ID a line", \.denyFile),
         file("token-file", "Admit only clients that show one of the tokens in this file, one a line", \.tokenFile),

@@ -50,7 +50,17 @@ extension RelayConnection {
         reader = nil
         reply(upgrade.response)
         phase = .handshake
-        challenge()
+        if let node = provedBefore(upgrade.proof) { establish(node) } else { challenge() }
+    }
+
+    /// The node whose key was proved by the TLS session itself, which saves the challenge's round trip.
+    private func provedBefore(_ proof: RelayTLSProof?) -> NodeID? {
+        guard let proof, let tls = stream as? TLSStream,
+            let exported = tls.exportKeyingMaterial(
+                label: RelayTLSProof.exporterLabel, context: RelayTLSProof.exporterContext(proof.nodeID),
+                count: RelayLimits.exporter)
+        else { return nil }
+        return proof.verify(exported: exported) ? proof.nodeID : nil
     }
 
     // MARK: Handshake

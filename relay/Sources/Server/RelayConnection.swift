@@ -258,7 +258,10 @@ extension RelayConnection: StreamSocketHandler {
 
     func socketWritable() { flush() }
 
-    func socketFailed() { finish() }
+    func socketFailed() {
+        if phase == .head, let tls = stream as? TLSStream, tls.failure != nil { server.metrics.refused(.tls) }
+        finish()
+    }
 
     /// Drops what still comes, so that closing does not become a reset that overtakes our last bytes.
     private func drain() {

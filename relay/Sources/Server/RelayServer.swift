@@ -12,24 +12,33 @@ final class RelayServer {
     let pool = ChunkPool()
     private(set) var quota: RelayServerQuota
     private(set) var access: RelayAccess
+    /// What new connections are shown; nil for a relay without TLS.
+    private var identity: TLSIdentity?
     var metrics = RelayServerMetrics()
     private var registry = RelayRegistry<RelayConnection>()
     private var census = ConnectionCensus()
     private var connections: [ObjectIdentifier: RelayConnection] = [:]
     private var listeners: [StreamListener] = []
-    private var isStopping = false
+    private let startTime = SystemClock.wall()
 
-    init(loop: EventLoop, quota: RelayServerQuota, access: RelayAccess) {
+    init(loop: EventLoop, configuration: RelayConfiguration) {
         self.loop = loop
-        self.quota = quota
-        self.access = access
+        quota = configuration.quota
+        access = configuration.access
+        identity = configuration.identity
         input = ByteQueue(pool: pool)
     }
 
-    /// How many nodes are connected.
-    var nodeCount: Int { registry.count }
-    /// How many connections there are.
-    var connectionCount: Int { census.total }
+    /// How it is now.
+    var state: RelayServerState {
+        var state = RelayServerState()
+        state.nodes = registry.count
+        state.connections = census.total
+        state.connectionsLimit = quota.connections
+        state.certificateEnd = identity.map { Int($0.expiry.seconds) }
+        state.startTime = Int(startTime.seconds)
+        return state
+    }
 
     /// Listens at `address`; the address with the real port.
     func listen(at address: SocketAddress) throws(TransportError) -> SocketAddress {
@@ -38,16 +47,17 @@ final class RelayServer {
         return listener.localAddress ?? address
     }
 
-    /// Takes new rules; those who are not admitted any more are disconnected.
-    func replace(quota: RelayServerQuota, access: RelayAccess) {
-        self.quota = quota
-        self.access = access
+    /// Takes new rules and a new certificate. Those who are not admitted any more are disconnected; all others stay, with
+    /// the certificate that they have seen.
+    func reload(_ configuration: RelayConfiguration) {
+        quota = configuration.quota
+        access = configuration.access
+        identity = configuration.identity
         for connection in Array(connections.values) { connection.reconsider() }
     }
 
     /// Stops accepting and tells every client that the relay restarts.
     func stop() {
-        isStopping = true
         for listener in listeners { listener.close() }
         listeners.removeAll()
         for connection in Array(connections.values) { connection.goAway() }
@@ -121,9 +131,19 @@ extension RelayServer: StreamListenerHandler {
         case .addressFull: return refuse(socket, .addressFull)
         }
         metrics.connections += 1
-        let connection = RelayConnection(socket, server: self)
+        var tls: TLSStream?
+        if let identity {
+            // Fails for want of memory only.
+            tls = try? TLSStream(over: socket, as: .server(identity), pool: pool)
+            guard tls != nil else {
+                census.leave(address?.ip ?? .anyV6)
+                return refuse(socket, .tls)
+            }
+        }
+        let connection = RelayConnection(tls ?? socket, server: self)
         connections[ObjectIdentifier(connection)] = connection
         connection.start()
+        tls?.begin()
     }
 
     private func refuse(_ socket: StreamSocket, _ reason: RelayServerMetrics.Refusal) {

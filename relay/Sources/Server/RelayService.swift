@@ -7,6 +7,12 @@ import CulvertRelay
 package struct RelayConfiguration: Sendable {
     /// Where clients connect.
     package var listen: [SocketAddress] = []
+    /// Where the metrics are.
+    package var metrics: SocketAddress?
+    /// Where STUN requests are answered, over UDP.
+    package var stun: SocketAddress?
+    /// What it shows to clients; nil for a relay without TLS. A relay does not change between the two.
+    package var identity: TLSIdentity?
     /// What it bounds.
     package var quota = RelayServerQuota()
     /// Whom it admits.
@@ -16,10 +22,30 @@ package struct RelayConfiguration: Sendable {
     package init() {}
 }
 
+/// An address at which a relay listens.
+package struct RelayListening: Sendable {
+    /// For whom.
+    package enum Purpose: String, Sendable {
+        /// Clients of the relay.
+        case clients = "listening"
+        /// Scrapers.
+        case metrics
+        /// STUN clients.
+        case stun
+    }
+
+    /// For whom.
+    package var purpose: Purpose
+    /// Where.
+    package var address: SocketAddress
+}
+
 /// A running relay, for those who are not on its loop.
 package actor RelayService {
     private let loop: EventLoop
     private var server: RelayServer?
+    private var metricsServer: MetricsServer?
+    private var stunServer: STUNServer?
     /// The loop's thread.
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -28,27 +54,38 @@ package actor RelayService {
         loop = try EventLoop(name: "relay")
     }
 
-    /// Starts; the addresses at which it listens, with their real ports. Throws `localListener` when one cannot be had.
-    package func start(_ configuration: RelayConfiguration) throws(TransportError) -> [SocketAddress] {
-        let server = RelayServer(loop: loop, quota: configuration.quota, access: configuration.access)
+    /// Starts; what it listens for and where, with the real ports. Throws `localListener` when an address cannot be had.
+    package func start(_ configuration: RelayConfiguration) throws(TransportError) -> [RelayListening] {
+        let server = RelayServer(loop: loop, configuration: configuration)
         self.server = server
-        var addresses: [SocketAddress] = []
-        for address in configuration.listen { addresses.append(try server.listen(at: address)) }
-        return addresses
+        var listening: [RelayListening] = []
+        for address in configuration.listen {
+            listening.append(RelayListening(purpose: .clients, address: try server.listen(at: address)))
+        }
+        if let address = configuration.metrics {
+            let metricsServer = try MetricsServer(at: address, server: server)
+            self.metricsServer = metricsServer
+            listening.append(RelayListening(purpose: .metrics, address: metricsServer.localAddress ?? address))
+        }
+        if let address = configuration.stun {
+            let stunServer = try STUNServer(at: address, server: server)
+            self.stunServer = stunServer
+            listening.append(RelayListening(purpose: .stun, address: stunServer.localAddress))
+        }
+        return listening
     }
 
     /// Takes new bounds and rules; addresses stay as they are.
     package func reload(_ configuration: RelayConfiguration) {
-        server?.replace(quota: configuration.quota, access: configuration.access)
+        server?.reload(configuration)
     }
 
     /// Tells the clients that the relay restarts, and stops accepting. What was told is sent before the loop ends.
     package func stop() {
         server?.stop()
+        metricsServer?.close()
+        stunServer?.close()
     }
-
-    /// What has been counted.
-    package var metrics: RelayServerMetrics { server?.metrics ?? RelayServerMetrics() }
 
     /// Ends the loop.
     package nonisolated func end() { loop.stop() }
