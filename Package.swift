@@ -63,7 +63,10 @@ let package = Package(
         .testTarget(name: "CulvertRelayTests", dependencies: ["CulvertTestSupport", "CulvertRelay"]),
         .testTarget(
             name: "CulvertRelayServerTests",
-            dependencies: ["CulvertTestSupport", "CulvertRelay", "CulvertRelayServer", "culvert-relay"],
+            dependencies: [
+                "CulvertTestSupport", "CulvertIO", "CulvertIdentity", "CulvertRelay", "CulvertRelayServer",
+                "culvert-relay",
+            ],
             path: "relay/Tests"),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTestSupport", "CulvertTunnel"]),
         .testTarget(name: "CulvertTests", dependencies: ["Culvert", "CulvertTransport", "CulvertTunnel"]),

@@ -23,7 +23,7 @@ class Relay:
 
     def __init__(self, *options, listen="127.0.0.1:0"):
         self._process = subprocess.Popen(
-            [daemons.BIN / "culvert-relay", "--listen", listen, *map(str, options)], stdin=subprocess.DEVNULL,
+            [daemons.BIN / "culvert-relay", *(["--listen", listen] if listen else []), *map(str, options)], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))
         self.pid = self._process.pid
@@ -144,7 +144,8 @@ async def client(url, key=None, versions=("iroh-relay-v2", "iroh-relay-v1"), ans
     """Connects; raises Denied when the relay refuses the node."""
     key = key or nacl.signing.SigningKey.generate()
     address = url.replace("http", "ws", 1) + "/relay" + more.pop("query", "")
-    async with connect(address, subprotocols=list(versions), compression=None, ping_interval=None, **more) as socket:
+    options = {"compression": None, "ping_interval": None, "close_timeout": 1} | more
+    async with connect(address, subprotocols=list(versions), **options) as socket:
         challenge = await asyncio.wait_for(socket.recv(), 5)
         assert challenge[0] == CHALLENGE and len(challenge) == 17
         await socket.send(answer(key, challenge[1:]))

@@ -1,13 +1,18 @@
 """What an operator sees of a relay: metrics and STUN."""
 
 import http.client
+import json
 import os
+import pathlib
+import re
 import socket
 import struct
+import subprocess
 import zlib
 
 import pytest
 
+import daemons
 import relays
 from relays import GOT
 from test_relay import get, raw, run
@@ -83,3 +88,37 @@ def test_stun_tells_the_address(relay, host, family):
     counted = metrics(relay)
     assert counted['culvert_relay_stun_requests_total{result="answered"}'] == 1
     assert counted['culvert_relay_stun_requests_total{result="ignored"}'] == 1
+
+
+# Deployment files
+
+DEPLOY = pathlib.Path(__file__).parents[2] / "relay/deploy"
+
+
+def test_the_sample_configuration_works_and_shows_the_defaults(tmp_path):
+    text = (DEPLOY / "relay.conf").read_text()
+    _, chain, key = relays.certificate(tmp_path)
+    for sample, here in [("/etc/culvert-relay/tls/fullchain.pem", str(chain)), ("/etc/culvert-relay/tls/privkey.pem", str(key)),
+                         ("[::]:443", "127.0.0.1:0"), ("[::]:3478", "127.0.0.1:0"), ("127.0.0.1:9443", "127.0.0.1:0")]:
+        assert sample in text
+        text = text.replace(sample, here)
+    file = tmp_path / "relay.conf"
+    # With the bounds that are written as comments too.
+    file.write_text(re.sub(r"(?m)^# (?=max-|rate =|handshake-time =)", "", text))
+    with relays.relay("--config", file, listen=None) as relay:
+        assert metrics(relay)["culvert_relay_connections_limit"] == 20_000
+    help_text = subprocess.run([daemons.BIN / "culvert-relay", "--help"], capture_output=True, text=True).stdout
+    for name, value in re.findall(r"(?m)^# (max-[a-z-]+|rate|handshake-time) = (\d+)", text):
+        assert re.search(rf"--{name} .*\(default: {value}\)", help_text), name
+
+
+def test_alerts_and_dashboard_use_only_metrics_that_exist(relay):
+    tls = {"culvert_relay_certificate_end_seconds"}
+    known = {name.partition("{")[0] for name in metrics(relay)} | tls
+    for file in ("culvert-relay.rules.yml", "grafana.json"):
+        used = set(re.findall(r"\b(?:culvert_relay_[a-z_]+|process_start_time_seconds)\b", (DEPLOY / file).read_text()))
+        assert used and used <= known, used - known
+    reasons = {match for name in metrics(relay) for match in re.findall(r'refused_total{reason="([a-z_]+)"}', name)}
+    readme = (DEPLOY.parent / "README.md").read_text()
+    assert set(re.findall(r'refused\{reason="([a-z_]+)"\}', readme)) <= reasons
+    json.loads((DEPLOY / "grafana.json").read_text())

@@ -40,7 +40,8 @@ package final class TLSStream: ByteStream {
         var allocated: gnutls_session_t?
         let side: gnutls_init_flags_t = if case .server = role { GNUTLS_SERVER } else { GNUTLS_CLIENT }
         let flags: [gnutls_init_flags_t] = [side, GNUTLS_NONBLOCK, GNUTLS_NO_SIGNAL]
-        guard gnutls_init(&allocated, flags.reduce(0) { $0 | $1.rawValue }) == GNUTLS_E_SUCCESS, let session = allocated else {
+        let result = gnutls_init(&allocated, flags.reduce(0) { $0 | $1.rawValue })
+        guard result == GNUTLS_E_SUCCESS, let session = allocated else {
             throw TransportError(.limit, "there is not enough memory for TLS")
         }
         self.session = session
