@@ -96,10 +96,10 @@ def test_slow_heads_and_slow_proofs_are_given_up():
         run(scenario())
 
 
-def test_two_thousand_half_open_connections_do_not_keep_a_client_out():
-    with relays.relay("--max-connections-per-address", 3000) as relay:
+def test_ten_thousand_half_open_connections_do_not_keep_a_client_out():
+    with relays.relay("--max-connections-per-address", 11_000) as relay:
         with contextlib.ExitStack() as stack:
-            for _ in range(2000):
+            for _ in range(10_000):
                 stack.enter_context(socket.create_connection(("127.0.0.1", relay.port)))
 
             async def scenario():
@@ -227,3 +227,64 @@ def test_a_configuration_file_is_read_again(tmp_path):
             file.write_text("max-connections = 5\n")
             relay.reload()
             assert get(relay, "/ping")[0] == 200
+
+
+def test_clients_that_flood_themselves_and_vanish_hurt_nobody():
+    with relays.relay() as relay:
+        async def scenario():
+            async with relays.client(relay.url) as witness:
+                for _ in range(10):
+                    async with relays.client(relay.url, max_queue=1, close_timeout=0.1) as one:
+                        frames = [b"\x05" + one.id + b"\0\x04\xb0" + b"x" * 12_000] * 400
+                        await asyncio.gather(*(one.send_frame(frame) for frame in frames), return_exceptions=True)
+                        linger = (1).to_bytes(4, "little") + bytes(4)
+                        one.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                        one.transport.abort()
+                await witness.synchronize()
+        run(scenario())
+        assert relay.is_running
+
+
+def test_silent_and_stalled_clients_are_given_up():
+    async def silent(relay):
+        async with relays.client(relay.url) as one:
+            start = time.monotonic()
+            ping = await one.receive(21)
+            assert ping[0] == relays.PING and 15.5 < time.monotonic() - start < 20.5
+            assert await one.closed(6) == 1006
+
+    async def answering(relay):
+        async with relays.client(relay.url) as one:
+            ping = await one.receive(21)
+            await one.send_frame(bytes([relays.PONG]) + ping[1:])
+            assert await one.nothing(10), "the next Ping comes after 16 s, and the connection stays"
+
+    async def stalled(relay):
+        async with relays.client(relay.url, max_queue=1) as deaf, relays.client(relay.url) as other:
+            start = time.monotonic()
+            for _ in range(45):
+                for _ in range(500):
+                    await other.send(deaf.id, b"x" * 1200)
+                await other.synchronize()
+                with contextlib.suppress(ConnectionClosed):
+                    await deaf.send(bytes(32), b"I am alive")  # so that it is not silent
+                await asyncio.sleep(1)
+                if not is_connected(deaf):
+                    break
+            assert 25 < time.monotonic() - start < 40
+
+    def is_connected(client):
+        return b"01" == state_of(client.transport.get_extra_info("sockname")[1])
+
+    def state_of(port):
+        for line in open("/proc/net/tcp").readlines()[1:]:
+            fields = line.split()
+            if int(fields[1].rpartition(":")[2], 16) == port:
+                return fields[3].encode()
+        return b""
+
+    async def all_at_once(relay):
+        await asyncio.gather(silent(relay), answering(relay), stalled(relay))
+
+    with relays.relay() as relay:
+        run(all_at_once(relay), 60)

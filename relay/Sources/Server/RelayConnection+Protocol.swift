@@ -143,7 +143,7 @@ extension RelayConnection {
             guard phase == .established else { return try takeProof(message) }
             guard let event = try session?.receive(message, at: server.loop.now), let key else { return }
             switch event {
-            case .forward(let view): server.forward(view, from: key, last: &lastRoute)
+            case .forward(let view): server.forward(view, from: self, as: key)
             case .reply(let frame): send(frame)
             case .roundTrip, .nothing: break
             }

@@ -91,21 +91,21 @@ final class RelayServer {
         census.leave(address?.ip ?? .anyV6)
     }
 
-    /// Passes datagrams on, or drops them.
+    /// Passes datagrams of `source`, which is `node`, on, or drops them.
     @inline(__always)
-    func forward(_ view: RelayDatagramView, from source: PeerKey, last: inout LastRoute) {
+    func forward(_ view: RelayDatagramView, from source: RelayConnection, as node: PeerKey) {
         let count = view.datagramCount
         guard count > 0 else { return }
-        if last.generation != registry.generation || last.peer != view.peer {
-            last.target = registry.route(from: source, to: view.peer)
-            last.generation = registry.generation
-            last.peer = view.peer
+        if source.lastRoute.generation != registry.generation || source.lastRoute.peer != view.peer {
+            source.lastRoute = LastRoute(
+                target: registry.route(from: node, to: view.peer), peer: view.peer, generation: registry.generation)
         }
-        guard let target = last.target else {
+        guard let target = source.lastRoute.target else {
             metrics.datagramsUnknown += count
             return
         }
-        guard target.deliver(view, from: source, count: count) else {
+        // May end any connection that turns out to be broken, `source` included.
+        guard target.deliver(view, from: node, count: count) else {
             metrics.datagramsOverflowed += count
             return
         }
@@ -117,9 +117,10 @@ final class RelayServer {
 
 /// Where a client sent to last: most of its datagrams go there again.
 struct LastRoute {
-    fileprivate(set) var target: RelayConnection?
-    fileprivate var peer: PeerKey?
-    fileprivate var generation: UInt64 = 0
+    var target: RelayConnection?
+    var peer: PeerKey?
+    /// The registry's, when this was the route.
+    var generation: UInt64 = 0
 }
 
 extension RelayServer: StreamListenerHandler {

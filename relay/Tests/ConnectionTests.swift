@@ -1,0 +1,150 @@
+import CulvertCore
+import CulvertIO
+import CulvertIdentity
+import CulvertRelay
+import Testing
+
+@testable import CulvertRelayServer
+
+/// A stream without a socket: gives what the test puts in, and takes or refuses what is written.
+private final class FakeStream: ByteStream {
+    weak var handler: (any StreamSocketHandler)?
+    let peerAddress: SocketAddress? = SocketAddress(.loopbackV4, port: 9)
+    var input: [UInt8] = []
+    var output: [UInt8] = []
+    /// What writing gives; nil to take everything.
+    var refusal: StreamWrite?
+    var isClosed = false
+
+    var isReadable: Bool { !input.isEmpty }
+
+    func read(into queue: ByteQueue, limit: Int) -> StreamRead {
+        guard !input.isEmpty else { return .wouldBlock }
+        let count = min(limit, input.count)
+        input[..<count].withUnsafeBytes { queue.append($0) }
+        input.removeFirst(count)
+        return .bytes(count)
+    }
+
+    func write(from queue: ByteQueue) -> StreamWrite {
+        if let refusal { return refusal }
+        let count = queue.count
+        output += queue.bytes(from: 0, count: count)
+        queue.consume(count)
+        return .wrote(count)
+    }
+
+    func readAgainLater() {}
+    func shutdownWrite() {}
+    func close() { isClosed = true }
+    func reset() { isClosed = true }
+}
+
+/// Runs code on a loop's thread.
+private actor OnLoop {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    init() throws { loop = try EventLoop(name: "test") }
+    func run(_ body: @Sendable (EventLoop) throws -> Void) rethrows { try body(loop) }
+}
+
+/// An admitted client on a fake stream, and its key.
+private func admittedClient(of server: RelayServer) throws -> (RelayConnection, FakeStream, SecretKey) {
+    let stream = FakeStream()
+    let connection = RelayConnection(stream, server: server)
+    connection.start()
+    let url = try RelayURL("http://127.0.0.1:1/", allowInsecure: true)
+    let upgrade = try #require(ClientUpgrade(relay: url, nonce: [UInt8](repeating: 1, count: 16)))
+    receive(upgrade.request, connection, stream)
+    connection.flush()
+    let key = SecretKey.generate()
+    var handshake = RelayClientHandshake(key: key, version: .v2, sentProof: false, at: server.loop.now)
+    let challenge = Array(stream.output.suffix(1 + RelayLimits.challenge))
+    let step = try challenge.withUnsafeBytes { try handshake.receive($0) }
+    guard case .send(let answer) = step else { throw TransportError(.state, "no answer to the challenge") }
+    receive(message(answer), connection, stream)
+    connection.flush()
+    #expect(stream.output.last == RelayFrameType.serverConfirmsAuth.rawValue)
+    stream.output = []
+    return (connection, stream, key)
+}
+
+private func receive(_ bytes: [UInt8], _ connection: RelayConnection, _ stream: FakeStream) {
+    stream.input += bytes
+    while stream.isReadable, !stream.isClosed { connection.socketReadable() }
+}
+
+private func message(_ frame: [UInt8]) -> [UInt8] {
+    WebSocketEncoder.message(frame, mask: WebSocketMask(random: 0x0403_0201))
+}
+
+private func datagram(to node: NodeID, _ contents: [UInt8]) -> [UInt8] {
+    message([RelayFrameType.clientToRelayDatagram.rawValue] + node.bytes + [0] + contents)
+}
+
+struct ConnectionTests {
+    private func withServer(_ body: @Sendable (RelayServer) throws -> Void) async throws {
+        let place = try OnLoop()
+        defer { place.loop.stop() }
+        try await place.run { loop in
+            var configuration = RelayConfiguration()
+            configuration.quota.bytesPerSecond = 0
+            try body(RelayServer(loop: loop, configuration: configuration))
+        }
+    }
+
+    @Test func aClientThatBreaksWhileItSendsToItselfIsJustClosed() async throws {
+        try await withServer { server in
+            let (connection, stream, key) = try admittedClient(of: server)
+            stream.refusal = .failed
+            var flood: [UInt8] = []
+            for _ in 0...RelayServerLimits.queuedDatagrams { flood += datagram(to: key.nodeID, [1]) }
+            receive(flood, connection, stream)
+            #expect(stream.isClosed)
+            #expect(server.state.nodes == 0)
+        }
+    }
+
+    @Test func aFullQueueDropsTheNewestAndCountsThem() async throws {
+        try await withServer { server in
+            let (sender, senderStream, _) = try admittedClient(of: server)
+            let (receiver, receiverStream, key) = try admittedClient(of: server)
+            receiverStream.refusal = .wouldBlock
+            for number in 0..<RelayServerLimits.queuedDatagrams + 7 {
+                receive(datagram(to: key.nodeID, [UInt8(truncatingIfNeeded: number)]), sender, senderStream)
+            }
+            #expect(server.metrics.datagramsOverflowed == 7)
+            receiverStream.refusal = nil
+            receiver.socketWritable()
+            #expect(receiverStream.output.count == RelayServerLimits.queuedDatagrams * (2 + 34 + 1))
+            #expect(receiverStream.output.last == UInt8(truncatingIfNeeded: RelayServerLimits.queuedDatagrams - 1))
+            receive(datagram(to: key.nodeID, [9]), sender, senderStream)
+            receiver.flush()
+            #expect(receiverStream.output.last == 9)
+        }
+    }
+
+    @Test func aFullQueueIsTriedOnceMoreBeforeADrop() async throws {
+        try await withServer { server in
+            let (sender, senderStream, _) = try admittedClient(of: server)
+            let (receiver, receiverStream, key) = try admittedClient(of: server)
+            var burst: [UInt8] = []
+            for _ in 0..<3 * RelayServerLimits.queuedDatagrams { burst += datagram(to: key.nodeID, [7]) }
+            receive(burst, sender, senderStream)
+            receiver.flush()
+            #expect(server.metrics.datagramsOverflowed == 0)
+            #expect(receiverStream.output.count == 3 * RelayServerLimits.queuedDatagrams * (2 + 34 + 1))
+        }
+    }
+
+    @Test func whoAsksForAnswersWithoutReadingGetsFew() async throws {
+        try await withServer { server in
+            let (connection, stream, _) = try admittedClient(of: server)
+            stream.refusal = .wouldBlock
+            for _ in 0..<1000 { receive(message(RelayFrame.ping(1).encoded), connection, stream) }
+            stream.refusal = nil
+            connection.flush()
+            #expect(stream.output.count == RelayServerLimits.queuedReplies * (2 + 9))
+        }
+    }
+}
