@@ -2,6 +2,7 @@ import CulvertCore
 import CulvertIO
 import CulvertIdentity
 import CulvertRelay
+import CulvertTestSupport
 import Testing
 
 @testable import CulvertRelayServer
@@ -145,6 +146,62 @@ struct ConnectionTests {
             stream.refusal = nil
             connection.flush()
             #expect(stream.output.count == RelayServerLimits.queuedReplies * (2 + 9))
+        }
+    }
+
+    /// Whatever comes in whatever pieces, the relay stays, and counts right.
+    @Test(arguments: 0..<100) func survivesDamagedInput(seed: UInt64) async throws {
+        try await withServer { server in
+            var generator = SplitMix64(seed: seed)
+            let (witness, witnessStream, witnessKey) = try admittedClient(of: server)
+            for _ in 0..<20 {
+                let (connection, stream, key) = try admittedClient(of: server)
+                var bytes: [UInt8] = []
+                for _ in 0..<Int.random(in: 1...8, using: &generator) {
+                    let node = generator.chance(0.5) ? witnessKey.nodeID : key.nodeID
+                    let frame =
+                        switch Int.random(in: 0..<5, using: &generator) {
+                        case 0: message(RelayFrame.ping(generator.next()).encoded)
+                        case 1: datagram(to: node, generator.bytes(Int.random(in: 0...3000, using: &generator)))
+                        case 2: message(RelayFrame.pong(generator.next()).encoded)
+                        case 3: message(generator.bytes(Int.random(in: 0...70, using: &generator)))
+                        default: datagram(to: node, generator.bytes(40))
+                        }
+                    bytes += generator.chance(0.2) ? generator.damaged(frame) : frame
+                }
+                for piece in generator.chunks(bytes) where !stream.isClosed {
+                    receive(Array(piece), connection, stream)
+                    if generator.chance(0.1) { stream.refusal = generator.chance(0.5) ? .failed : .wouldBlock }
+                    if generator.chance(0.3) { connection.flush() }
+                }
+                stream.refusal = nil
+                connection.socketFailed()
+                #expect(stream.isClosed && server.state.nodes == 1)
+            }
+            witness.flush()
+            witnessStream.output = []
+            receive(message(RelayFrame.ping(5).encoded), witness, witnessStream)
+            witness.flush()
+            #expect(witnessStream.output == WebSocketEncoder.message(RelayFrame.pong(5).encoded, mask: nil))
+        }
+    }
+
+    @Test(arguments: 0..<200) func survivesDamagedHandshakes(seed: UInt64) async throws {
+        try await withServer { server in
+            var generator = SplitMix64(seed: seed)
+            let url = try RelayURL("http://127.0.0.1:1/", allowInsecure: true)
+            let upgrade = try #require(ClientUpgrade(relay: url, nonce: generator.bytes(16)))
+            let answer = message([1] + SecretKey.generate().nodeID.bytes + [64] + generator.bytes(64))
+            var bytes = upgrade.request + answer
+            for _ in 0..<Int.random(in: 0..<3, using: &generator) { bytes = generator.damaged(bytes) }
+            let stream = FakeStream()
+            let connection = RelayConnection(stream, server: server)
+            connection.start()
+            for piece in generator.chunks(bytes) where !stream.isClosed { receive(Array(piece), connection, stream) }
+            connection.flush()
+            #expect(server.state.nodes == 0, "nobody has proved anything")
+            connection.finish()
+            #expect(stream.isClosed)
         }
     }
 }

@@ -25,9 +25,11 @@ package final class TLSStream: ByteStream {
     /// Why the handshake failed; nil while it has not, or when the socket did.
     package private(set) var failure: TransportError?
     private let socket: StreamSocket
-    private let session: gnutls_session_t
+    let session: gnutls_session_t
     // Keeps the credentials alive that the session points to.
     private let role: Role
+    /// The name to be verified, for as long as the session lives.
+    private var hostText: UnsafeMutablePointer<CChar>?
     /// What the socket gave and GnuTLS has not taken yet.
     private let ciphertext: ByteQueue
     private var phase = Phase.handshake
@@ -56,6 +58,7 @@ package final class TLSStream: ByteStream {
 
     deinit {
         gnutls_deinit(session)
+        free(hostText)
     }
 
     private func configure() -> Bool {
@@ -71,7 +74,11 @@ package final class TLSStream: ByteStream {
                     return false
                 }
             }
-            gnutls_session_set_verify_cert(session, host, 0)
+            // GnuTLS keeps the pointer.
+            hostText = strdup(host)
+            // Without a name GnuTLS would take any certificate.
+            guard hostText != nil else { return false }
+            gnutls_session_set_verify_cert(session, hostText, 0)
         }
         // Neither call takes ownership; `self` outlives the session.
         gnutls_transport_set_ptr(session, Unmanaged.passUnretained(self).toOpaque())
@@ -124,18 +131,6 @@ package final class TLSStream: ByteStream {
 
     /// Whether the handshake is over and the connection stands.
     package var isOpen: Bool { phase == .open }
-
-    /// `count` bytes that only the two ends of this session know (RFC 5705); nil before the handshake is over.
-    package func exportKeyingMaterial(label: String, context: [UInt8], count: Int) -> [UInt8]? {
-        guard isOpen else { return nil }
-        var exported = [CChar](repeating: 0, count: count)
-        let result = context.withUnsafeBytes { context in
-            gnutls_prf_rfc5705(
-                session, label.utf8.count, label, context.count, context.bindMemory(to: CChar.self).baseAddress, count,
-                &exported)
-        }
-        return result == GNUTLS_E_SUCCESS ? exported.map { UInt8(bitPattern: $0) } : nil
-    }
 
     // MARK: ByteStream
 
