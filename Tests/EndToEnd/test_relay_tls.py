@@ -86,6 +86,16 @@ def test_many_datagrams_at_once_over_tls_arrive_in_order(secure):
     run(scenario())
 
 
+def test_nothing_is_left_lying_between_tls_and_the_socket(secure):
+    async def scenario():
+        async with secure.client() as one:
+            for size in range(20_000, 65_000, 1_111):
+                for _ in range(3):
+                    await one.send(os.urandom(32), b"x" * size)
+                await one.synchronize()  # The Pong comes although nothing more arrives at the socket.
+    run(scenario())
+
+
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 def test_both_versions_of_tls_and_no_older_one(secure, version):
     number = getattr(ssl.TLSVersion, version.replace(".", "_"))
