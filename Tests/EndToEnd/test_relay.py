@@ -276,3 +276,24 @@ def test_two_real_iroh_endpoints_exchange_10_mib(relay, without_udp):
 
 def test_real_iroh_endpoints_with_udp_between_them_start_on_the_relay(relay):
     run(iroh_exchange(relay.url, 1 << 20))
+
+
+def test_a_connection_of_real_iroh_survives_a_killed_relay(without_udp):
+    async def scenario():
+        with contextlib.ExitStack() as stack:
+            relay = stack.enter_context(relays.relay())
+            place = f"127.0.0.1:{relay.port}"
+            async with iroh_on(relay.url, ECHO) as server, iroh_on(relay.url) as caller:
+                await asyncio.wait_for(server.online(), 20)
+                async with iroh_peers.serving(server, (ECHO, iroh_peers.echo)):
+                    address = iroh.EndpointAddr(server.id(), relay.url, [])
+                    connection = await asyncio.wait_for(caller.connect(address, ECHO.encode()), 20)
+                    data = os.urandom(4 << 20)
+                    exchange = asyncio.ensure_future(iroh_peers.exchange(connection, data, timeout=60))
+                    await asyncio.sleep(0.3)
+                    assert not exchange.done()
+                    relay.close()  # kill -9
+                    stack.enter_context(relays.relay(listen=place))
+                    assert bytes(await exchange) == data
+                    connection.close(0, b"done")
+    run(scenario(), 90)

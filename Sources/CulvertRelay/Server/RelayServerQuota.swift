@@ -2,7 +2,8 @@ import CulvertCore
 
 /// What an operator may bound, with the values that hold when nothing is said.
 package struct RelayServerQuota: Hashable, Sendable {
-    /// Connections altogether, admitted or not: some 10 KiB each. The process must be allowed as many open files.
+    /// Connections altogether, admitted or not: some 500 MB when all are idle, over TLS. The process must be allowed as
+    /// many open files.
     package var connections = 20_000
     /// Connections of one address, an IPv6 /64 counting as one: an office behind one address, no more.
     package var connectionsPerAddress = 256
