@@ -201,7 +201,7 @@ def test_bad_settings_are_refused_in_one_line(tmp_path):
     file.write_text("# comment\nlisten = 127.0.0.1:0\nlissen = 1\n")
     assert f"{file}:3: there is no setting 'lissen'" in refused("--config", file)
     assert "there is no such file" in refused("--config", tmp_path / "nothing")
-    assert "--rate takes a number" in refused("--rate", "fast")
+    assert "--rate takes 0 or a number" in refused("--rate", "fast")
     empty = tmp_path / "empty"
     empty.write_text("\n")
     empty.chmod(0o600)

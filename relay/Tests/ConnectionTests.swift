@@ -125,6 +125,22 @@ struct ConnectionTests {
         }
     }
 
+    @Test func allQueuesTogetherAreBounded() async throws {
+        try await withServer { server in
+            let (sender, senderStream, _) = try admittedClient(of: server)
+            let (_, firstStream, first) = try admittedClient(of: server)
+            let (other, otherStream, second) = try admittedClient(of: server)
+            server.chunkLimit = server.pool.chunksInUse + 3
+            firstStream.refusal = .wouldBlock
+            let contents = [UInt8](repeating: 1, count: 1200)
+            for _ in 0..<100 { receive(datagram(to: first.nodeID, contents), sender, senderStream) }
+            #expect((80..<90).contains(server.metrics.datagramsOverflowed), "one chunk for input, one and a bit")
+            receive(datagram(to: second.nodeID, contents), sender, senderStream)
+            other.flush()
+            #expect(otherStream.output.isEmpty, "there is no room for anyone")
+        }
+    }
+
     @Test func aFullQueueIsTriedOnceMoreBeforeADrop() async throws {
         try await withServer { server in
             let (sender, senderStream, _) = try admittedClient(of: server)

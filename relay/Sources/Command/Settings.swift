@@ -43,9 +43,17 @@ struct Setting: Sendable {
         number(
             "max-connections-per-address", "Connections of one address (IPv6: of one /64)",
             \.quota.connectionsPerAddress, 1...1_000_000),
-        number(
-            "rate", "Bytes per second that a client may send; 0 is no limit", \.quota.bytesPerSecond,
-            0...1_000_000_000_000),
+        Setting(
+            name: "rate", metavar: "N",
+            help:
+                "Bytes per second that a client may send; 0 is no limit (default: \(RelayServerQuota().bytesPerSecond))",
+            expectation: "0 or a number from \(RelayServerLimits.rateFloor) to \(rateCeiling)",
+            apply: { settings, text in
+                guard let rate = decimal(text), rate == 0 || (RelayServerLimits.rateFloor...rateCeiling).contains(rate)
+                else { return false }
+                settings.quota.bytesPerSecond = rate
+                return true
+            }),
         Setting(
             name: "handshake-time", metavar: "SECONDS",
             help:
@@ -57,6 +65,8 @@ struct Setting: Sendable {
                 return true
             }),
     ]
+
+    private static let rateCeiling = 1_000_000_000_000
 
     private static func address(
         _ name: String, _ help: String, _ set: @escaping @Sendable (inout Settings, SocketAddress) -> Void

@@ -84,7 +84,8 @@ extension RelayConnection {
 
     func establish(_ node: NodeID) {
         handshake = nil
-        guard server.access.admits(node) else { return deny(.notAuthorized, .node) }
+        // The token again, as the rules may have changed since it was shown.
+        guard server.access.admits(node), server.access.admits(token) else { return deny(.notAuthorized, .node) }
         nodeID = node
         let key = PeerKey(node)
         self.key = key

@@ -121,7 +121,7 @@ final class RelayConnection: LoopFlusher {
     /// Queues datagrams of another node; false when the queue is full.
     @inline(__always)
     func deliver(_ view: RelayDatagramView, from source: PeerKey, count: Int) -> Bool {
-        guard phase == .established else { return false }
+        guard phase == .established, server.pool.chunksInUse < server.chunkLimit else { return false }
         let header = view.forwarded(from: source)
         let contents = view.contents
         return withUnsafeTemporaryAllocation(byteCount: WebSocketEncoder.serverHeadCount, alignment: 16) { room in
@@ -175,6 +175,7 @@ final class RelayConnection: LoopFlusher {
         if let until = pausedUntil, now >= until {
             pausedUntil = nil
             if stream.isReadable { socketReadable() }
+            if phase == .closed { return }
         }
         if let since = blockedSince, now >= since + RelayServerLimits.stallTime { return abandon(.stalled) }
         switch phase {

@@ -10,6 +10,8 @@ final class RelayServer {
     let input: ByteQueue
     /// The memory of all queues.
     let pool = ChunkPool()
+    /// How many chunks of the pool may be in use before datagrams are dropped.
+    var chunkLimit = RelayServerLimits.queuedBytesAltogether / IOLimits.chunkBytes
     private(set) var quota: RelayServerQuota
     private(set) var access: RelayAccess
     /// What new connections are shown; nil for a relay without TLS.
