@@ -274,14 +274,12 @@ def test_silent_and_stalled_clients_are_given_up():
             assert 25 < time.monotonic() - start < 40
 
     def is_connected(client):
-        return b"01" == state_of(client.transport.get_extra_info("sockname")[1])
-
-    def state_of(port):
+        ends = [client.transport.get_extra_info(name)[1] for name in ("sockname", "peername")]
         for line in open("/proc/net/tcp").readlines()[1:]:
             fields = line.split()
-            if int(fields[1].rpartition(":")[2], 16) == port:
-                return fields[3].encode()
-        return b""
+            if [int(field.rpartition(":")[2], 16) for field in fields[1:3]] == ends:
+                return fields[3] == "01"
+        return False
 
     async def all_at_once(relay):
         await asyncio.gather(silent(relay), answering(relay), stalled(relay))
