@@ -12,6 +12,7 @@ let package = Package(
     products: [
         .library(name: "Culvert", targets: ["Culvert"]),
         .executable(name: "culvert", targets: ["CulvertCLI"]),
+        .executable(name: "culvert-relay", targets: ["culvert-relay"]),
     ],
     targets: [
         system("CNgtcp2", "libngtcp2", "libngtcp2-dev"),
@@ -25,7 +26,7 @@ let package = Package(
 
         .target(name: "CulvertCore"),
         .target(name: "CulvertIdentity", dependencies: ["CulvertCore", "CSodium"]),
-        .target(name: "CulvertIO", dependencies: ["CulvertCore", "CLinux"]),
+        .target(name: "CulvertIO", dependencies: ["CulvertCore", "CLinux", "CGnuTLS"]),
         .target(
             name: "CulvertTransport",
             dependencies: [
@@ -40,6 +41,14 @@ let package = Package(
             dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CulvertTunnel"]),
         .executableTarget(name: "CulvertCLI", dependencies: ["Culvert", "CulvertCore", "CLinux", "CQRencode"]),
 
+        .target(
+            name: "CulvertRelayServer",
+            dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertRelay"], path: "relay/Sources/Server"),
+        .executableTarget(
+            name: "culvert-relay",
+            dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertRelay", "CulvertRelayServer"],
+            path: "relay/Sources/Command"),
+
         .executableTarget(
             name: "culvert-probe",
             dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport"], path: "Tests/Probe"),
@@ -52,6 +61,13 @@ let package = Package(
             name: "CulvertTransportTests",
             dependencies: ["CulvertTestSupport", "CulvertTransport", "CNgtcp2", "CNghttp3"]),
         .testTarget(name: "CulvertRelayTests", dependencies: ["CulvertTestSupport", "CulvertRelay"]),
+        .testTarget(
+            name: "CulvertRelayServerTests",
+            dependencies: [
+                "CulvertTestSupport", "CulvertIO", "CulvertIdentity", "CulvertRelay", "CulvertRelayServer",
+                "culvert-relay",
+            ],
+            path: "relay/Tests"),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTestSupport", "CulvertTunnel"]),
         .testTarget(name: "CulvertTests", dependencies: ["Culvert", "CulvertTransport", "CulvertTunnel"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
