@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ctypes
+import http.client
 import os
 import re
 import signal
@@ -49,6 +50,17 @@ class Relay:
     @property
     def url(self):
         return f"http://127.0.0.1:{self.port}"
+
+    def metrics(self):
+        """The samples of the page, by name and labels."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port_of("metrics"), timeout=5)
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        page = answer.read().decode()
+        assert answer.status == 200 and answer.headers["Content-Type"].startswith("application/openmetrics-text")
+        assert page.endswith("# EOF\n")
+        return {name: float(value) for name, _, value in
+                (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))}
 
     def signal(self, number):
         os.kill(self.pid, number)

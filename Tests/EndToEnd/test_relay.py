@@ -8,12 +8,11 @@ import os
 import signal
 import socket
 import subprocess
-import time
 
 import iroh
 import nacl.signing
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 
 import iroh_peers
 import relays
@@ -241,14 +240,13 @@ async def iroh_on(relay_url, *alpns, token=None):
         await node.close()
 
 
-async def iroh_exchange(relay_url, size, token=None):
+async def iroh_exchange(relay_url, data, token=None):
     """One endpoint echoes what another sends; the other is given nothing but the relay's URL."""
     async with iroh_on(relay_url, ECHO, token=token) as server, iroh_on(relay_url, token=token) as caller:
         await asyncio.wait_for(server.online(), 20)
         async with iroh_peers.serving(server, (ECHO, iroh_peers.echo)):
             address = iroh.EndpointAddr(server.id(), relay_url, [])
             connection = await asyncio.wait_for(caller.connect(address, ECHO.encode()), 20)
-            data = os.urandom(size)
             back = bytes(await iroh_peers.exchange(connection, data, timeout=120))
             connection.close(0, b"done")
             assert hashlib.sha256(back).digest() == hashlib.sha256(data).digest()
@@ -258,24 +256,32 @@ async def iroh_exchange(relay_url, size, token=None):
 def without_udp():
     """Routes no UDP in the tests' namespace, so that only the relay is left."""
     def rules(*commands):
-        for command in commands:
-            subprocess.run(["ip", *command.split()], check=True)
+        for family in ("-4", "-6"):
+            for command in commands:
+                subprocess.run(["ip", family, *command.split()], check=True)
 
+    def reachable(family, host):
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            return probe.connect_ex((host, 9)) == 0
+
+    hosts = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
     rules("rule add pref 2 lookup local", "rule add pref 1 ipproto udp prohibit", "rule del pref 0")
     try:
-        with pytest.raises(OSError):
-            socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("127.0.0.1", 9))
+        assert not any(reachable(*host) for host in hosts)
         yield
     finally:
         rules("rule add pref 0 lookup local", "rule del pref 1", "rule del pref 2")
+        assert all(reachable(*host) for host in hosts)
 
 
-def test_two_real_iroh_endpoints_exchange_10_mib(relay, without_udp):
-    run(iroh_exchange(relay.url, 10 << 20), 140)
+def test_two_real_iroh_endpoints_exchange_10_mib(without_udp):
+    with relays.relay("--metrics", "127.0.0.1:0") as relay:
+        run(iroh_exchange(relay.url, os.urandom(10 << 20)), 140)
+        assert relay.metrics()["culvert_relay_forwarded_bytes_total"] > 20 << 20
 
 
 def test_real_iroh_endpoints_with_udp_between_them_start_on_the_relay(relay):
-    run(iroh_exchange(relay.url, 1 << 20))
+    run(iroh_exchange(relay.url, os.urandom(1 << 20)))
 
 
 def test_a_connection_of_real_iroh_survives_a_killed_relay(without_udp):
@@ -297,3 +303,44 @@ def test_a_connection_of_real_iroh_survives_a_killed_relay(without_udp):
                     assert bytes(await exchange) == data
                     connection.close(0, b"done")
     run(scenario(), 90)
+
+
+@contextlib.asynccontextmanager
+async def tap(port):
+    """Forwards a port to `port`; gives its own and what comes back from there, which WebSocket does not mask."""
+    seen = bytearray()
+
+    async def copy(reader, writer, record):
+        with contextlib.suppress(ConnectionError):
+            while piece := await reader.read(1 << 16):
+                if record:
+                    seen.extend(piece)
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+
+    async def connected(reader, writer):
+        back, forth = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(copy(reader, forth, False), copy(back, writer, True))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], seen
+    finally:
+        server.close()
+
+
+def test_the_relay_sees_no_plaintext(relay, without_udp):
+    canary = b"canary-" + os.urandom(16).hex().encode()
+
+    async def scenario():
+        async with tap(relay.port) as (port, seen):
+            async with relays.client(f"http://127.0.0.1:{port}") as one:
+                await one.send(one.id, canary)
+                await one.receive()
+            assert canary in seen, "the tap would see it"
+            seen.clear()
+            await iroh_exchange(f"http://127.0.0.1:{port}", canary * 20_000)
+            assert len(seen) > 2 * 20_000 * len(canary) and canary not in seen
+            assert canary[7:] not in seen
+    run(scenario())

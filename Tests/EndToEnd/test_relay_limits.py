@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import os
 import re
-import signal
 import socket
 import subprocess
 import time
@@ -15,7 +13,6 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import daemons
 import relays
-from relays import GOT
 from test_relay import get, iroh_exchange, raw, run
 
 
@@ -176,7 +173,7 @@ def test_a_token_by_header_or_query(tmp_path):
             assert await status() == 401 and await status(**bearer("wrong")) == 401
             assert await is_admitted(relay, key, **bearer("s3cret"))
             assert await is_admitted(relay, key, query="?token=s3cret")
-            await iroh_exchange(relay.url, 1000, token="s3cret")
+            await iroh_exchange(relay.url, b"x" * 1000, token="s3cret")
             async with relays.client(relay.url, **bearer("s3cret")) as old:
                 tokens.write_text("new\n")
                 relay.reload()

@@ -1,4 +1,4 @@
-"""What an operator sees of a relay: metrics and STUN."""
+"""What an operator sees of a relay: metrics, STUN, and the deployment files."""
 
 import http.client
 import json
@@ -20,18 +20,6 @@ from test_relay import get, raw, run
 COOKIE = b"\x21\x12\xa4\x42"
 
 
-def metrics(relay):
-    """The samples of the page, by name and labels."""
-    connection = http.client.HTTPConnection("127.0.0.1", relay.port_of("metrics"), timeout=5)
-    connection.request("GET", "/metrics")
-    answer = connection.getresponse()
-    page = answer.read().decode()
-    assert answer.status == 200 and answer.headers["Content-Type"].startswith("application/openmetrics-text")
-    assert page.endswith("# EOF\n")
-    return {name: float(value) for name, _, value in
-            (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))}
-
-
 @pytest.fixture
 def relay():
     with relays.relay("--metrics", "127.0.0.1:0", "--stun", "[::]:0") as running:
@@ -45,13 +33,13 @@ def test_metrics_tell_what_happened(relay):
             assert (await two.receive())[0] == GOT
             await one.send(os.urandom(32), b"nobody")
             await one.synchronize()
-            return metrics(relay)
+            return relay.metrics()
 
-    before = metrics(relay)
+    before = relay.metrics()
     get(relay, "/ping")
     during = run(scenario())
     raw(relay, b"nonsense\r\n\r\n")
-    after = metrics(relay)
+    after = relay.metrics()
     assert before["culvert_relay_nodes"] == 0 and during["culvert_relay_nodes"] == 2
     assert during["culvert_relay_forwarded_bytes_total"] == 100
     assert during["culvert_relay_forwarded_datagrams_total"] == 1
@@ -85,7 +73,7 @@ def test_stun_tells_the_address(relay, host, family):
     assert answer[20:28] == struct.pack("!HHBBH", 0x20, size, 0, family, port ^ 0x2112)
     assert bytes(a ^ b for a, b in zip(answer[28:], mask)) == address
     assert answer[-8:] == struct.pack("!HHI", 0x8028, 4, zlib.crc32(answer[:-8]) ^ 0x5354554E)
-    counted = metrics(relay)
+    counted = relay.metrics()
     assert counted['culvert_relay_stun_requests_total{result="answered"}'] == 1
     assert counted['culvert_relay_stun_requests_total{result="ignored"}'] == 1
 
@@ -106,7 +94,7 @@ def test_the_sample_configuration_works_and_shows_the_defaults(tmp_path):
     # With the bounds that are written as comments too.
     file.write_text(re.sub(r"(?m)^# (?=max-|rate =|handshake-time =)", "", text))
     with relays.relay("--config", file, listen=None) as relay:
-        assert metrics(relay)["culvert_relay_connections_limit"] == 20_000
+        assert relay.metrics()["culvert_relay_connections_limit"] == 20_000
     help_text = subprocess.run([daemons.BIN / "culvert-relay", "--help"], capture_output=True, text=True).stdout
     for name, value in re.findall(r"(?m)^# (max-[a-z-]+|rate|handshake-time) = (\d+)", text):
         assert re.search(rf"--{name} .*\(default: {value}\)", help_text), name
@@ -114,11 +102,11 @@ def test_the_sample_configuration_works_and_shows_the_defaults(tmp_path):
 
 def test_alerts_and_dashboard_use_only_metrics_that_exist(relay):
     tls = {"culvert_relay_certificate_end_seconds"}
-    known = {name.partition("{")[0] for name in metrics(relay)} | tls
+    known = {name.partition("{")[0] for name in relay.metrics()} | tls
     for file in ("culvert-relay.rules.yml", "grafana.json"):
         used = set(re.findall(r"\b(?:culvert_relay_[a-z_]+|process_start_time_seconds)\b", (DEPLOY / file).read_text()))
         assert used and used <= known, used - known
-    reasons = {match for name in metrics(relay) for match in re.findall(r'refused_total{reason="([a-z_]+)"}', name)}
+    reasons = {match for name in relay.metrics() for match in re.findall(r'refused_total{reason="([a-z_]+)"}', name)}
     readme = (DEPLOY.parent / "README.md").read_text()
     assert set(re.findall(r'refused\{reason="([a-z_]+)"\}', readme)) <= reasons
     json.loads((DEPLOY / "grafana.json").read_text())

@@ -11,13 +11,11 @@ import subprocess
 import time
 
 import pytest
-from websockets.exceptions import ConnectionClosed
 
 import daemons
 import relays
 from relays import GOT
 from test_relay import raw, run
-from test_relay_operator import metrics
 
 
 class Secure:
@@ -62,7 +60,7 @@ def test_pages_and_datagrams_over_tls(secure):
                 assert (await two.receive())[:38] == bytes([GOT]) + one.id + b"\0" + number.to_bytes(4, "big")
                 assert len(await one.receive()) == 60_034
     run(scenario())
-    assert metrics(secure.relay)["culvert_relay_certificate_end_seconds"] > time.time() + 86_000
+    assert secure.relay.metrics()["culvert_relay_certificate_end_seconds"] > time.time() + 86_000
 
 
 def test_many_datagrams_at_once_over_tls_arrive_in_order(secure):
@@ -130,7 +128,7 @@ def test_handshakes_that_fail_hurt_nobody(secure):
         for _ in range(200):
             stack.enter_context(socket.create_connection(("127.0.0.1", secure.relay.port)))
         assert secure.subject()[0] == "server"
-    refused = metrics(secure.relay)['culvert_relay_refused_total{reason="tls"}']
+    refused = secure.relay.metrics()['culvert_relay_refused_total{reason="tls"}']
     assert refused >= 2
 
 
@@ -156,7 +154,7 @@ def test_a_deaf_client_over_tls_holds_no_more_than_its_queue(secure):
                     await one.synchronize()
                 deaf.transport.abort()
     run(scenario())
-    assert metrics(secure.relay)['culvert_relay_dropped_datagrams_total{reason="queue_full"}'] > 0
+    assert secure.relay.metrics()['culvert_relay_dropped_datagrams_total{reason="queue_full"}'] > 0
 
 
 def test_bad_certificates_are_refused_at_the_start(tmp_path):
