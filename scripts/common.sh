@@ -22,7 +22,7 @@ build_packages=(
     libsodium-dev libsqlite3-dev libqrencode-dev
 )
 demo_packages=(curl python3)
-test_packages=(curl iproute2 util-linux python3 python3-venv chromium)
+test_packages=(curl openssl iproute2 util-linux python3 python3-venv chromium)
 benchmark_packages=(curl python3 nginx-light wrk openssh-client openssh-server)
 
 require_swift() {
