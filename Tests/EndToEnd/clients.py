@@ -85,3 +85,12 @@ def reset(connection):
     """Ends the connection with RST."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
+
+
+def is_served(port):
+    try:
+        with connect(port, timeout=3) as connection:
+            connection.sendall(request("/hello"))
+            return read_head(connection)[0] == 200
+    except (OSError, AssertionError):
+        return False

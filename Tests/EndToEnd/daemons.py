@@ -9,6 +9,7 @@ import queue
 import re
 import resource
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -210,3 +211,16 @@ def start_host(target, state, *options, listen="127.0.0.1:0", lifetime="10m", be
 def start_connect(what, state, *options, before=()):
     daemon = Daemon(["connect", "--json", what, "--state-dir", state, *options], before=before)
     return Connection(daemon, state, daemon.event("ready"))
+
+
+def pair(workshop, host, *options):
+    """Pairs a new client and stops it again; gives its state directory."""
+    client = workshop.connect(host.ready["invite"], *options)
+    assert client.daemon.stop() == EXIT_SUCCESS
+    return client.state
+
+
+def free_udp_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

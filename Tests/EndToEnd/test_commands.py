@@ -1,40 +1,21 @@
-"""What a person does with the commands: pair once, come back by name, list, forget, revoke, invite, stop."""
+"""What a person does with the commands: pair once, come back by name, list, forget, revoke, invite."""
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
 import re
-import select
 import signal
-import socket
-import struct
 import subprocess
-import termios
-import threading
-import time
 
 import pytest
 
 import wire
 from clients import connect, curl, read_head, read_to_end, request
 from daemons import (
-    BIN, EXIT_FAILURE, EXIT_REFUSED, EXIT_SUCCESS, EXIT_UNREACHABLE, EXIT_UNTRUSTED, EXIT_USAGE, assert_clear_failure,
-    rows, run, wait_for,
+    BIN, EXIT_FAILURE, EXIT_REFUSED, EXIT_SUCCESS, EXIT_UNREACHABLE, EXIT_UNTRUSTED, EXIT_USAGE,
+    assert_clear_failure, free_udp_port, pair, rows, run, wait_for,
 )
-from origin import pattern
 
 COMMANDS = ["host", "connect", "servers", "forget", "token", "devices", "rename", "revoke", "invite"]
-EXIT_INTERRUPTED = 130
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
-
-
-def pair(workshop, host, *options):
-    """Pairs a new client and stops it again; gives its state directory."""
-    client = workshop.connect(host.ready["invite"], *options)
-    assert client.daemon.stop() == EXIT_SUCCESS
-    return client.state
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -269,148 +250,6 @@ def test_identity_and_devices_survive_a_restart(workshop):
     assert len(again.devices()) == 1
 
 
-@pytest.mark.parametrize("side", ["host", "client"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stop_lets_a_running_download_finish(workshop, side, number):
-    tunnel = workshop.tunnel()
-    daemon = getattr(tunnel, side).daemon
-    with connect(tunnel.port) as download:
-        download.sendall(request("/half/stop", "GET", "Connection: close"))
-        _, _, body = read_head(download)
-        while len(body) < 32768:
-            body += download.recv(65536)
-        daemon.signal(number)
-        # Only what runs may finish: nothing new is served from now on.
-        wait_for(lambda: not is_served(tunnel.port), "the refusal of new requests", timeout=4)
-        assert daemon.is_running
-        tunnel.origin.open_gate("stop")
-        while len(body) < 65536:
-            piece = download.recv(65536)
-            assert piece, f"cut at {len(body)}"
-            body += piece
-    assert body == pattern(65536)
-    assert daemon.exit_code(timeout=7) == EXIT_SUCCESS
-    assert "error" not in daemon.error_text.lower()
-    assert not [event for event in daemon.events if event["event"] == "error"]
-
-
-@pytest.mark.parametrize("side", ["host", "client"])
-def test_stop_does_not_wait_for_ever(workshop, side):
-    tunnel = workshop.tunnel()
-    daemon = getattr(tunnel, side).daemon
-    with connect(tunnel.port) as stuck:
-        stuck.sendall(request("/half/never"))
-        assert read_head(stuck)[0] == 200
-        assert daemon.stop(timeout=8) == EXIT_SUCCESS
-
-
-@pytest.mark.parametrize("side", ["host", "client"])
-def test_second_signal_stops_at_once_and_the_peer_hears_of_it(workshop, side):
-    tunnel = workshop.tunnel()
-    daemon = getattr(tunnel, side).daemon
-    with connect(tunnel.port) as stuck:
-        stuck.sendall(request("/half/never"))
-        assert read_head(stuck)[0] == 200
-        daemon.signal(signal.SIGINT)
-        wait_for(lambda: not is_served(tunnel.port), "the refusal of new requests", timeout=4)
-        daemon.signal(signal.SIGINT)
-        # Without a word, the peer would notice only after 30 s of silence.
-        assert daemon.exit_code(timeout=2) == EXIT_FAILURE
-        with pytest.raises(ConnectionResetError):
-            read_to_end(stuck)
-    if side == "host":
-        tunnel.client.daemon.event("disconnected", timeout=2)
-    else:
-        tunnel.host.daemon.event("disconnected", timeout=2)
-    assert daemon.errors == ["culvert: stopped at once; open requests were cut\n"]
-    assert daemon.events[-1]["event"] == "error" and daemon.events[-1]["kind"] == "cancelled"
-
-
-@contextlib.contextmanager
-def silent_host(workshop):
-    """A host that has gone, with something on its UDP port that never answers: (state of a paired client, an invite
-    that is not used, the socket)."""
-    port = free_udp_port()
-    host = workshop.host(workshop.origin().target, "--name", "studio", listen=f"127.0.0.1:{port}")
-    state, invite = pair(workshop, host), host.invite()
-    host.daemon.stop()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
-        silent.bind(("127.0.0.1", port))
-        silent.settimeout(10)
-        yield state, invite, silent
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("pairs", [True, False])
-def test_stop_before_ready_is_no_success(workshop, number, pairs):
-    with silent_host(workshop) as (state, invite, silent):
-        daemon = workshop.daemon("connect", "--json", invite if pairs else "studio", "--state-dir", state)
-        silent.recv(2048)
-        daemon.signal(number)
-        assert daemon.exit_code(timeout=5) == EXIT_INTERRUPTED
-    assert daemon.errors == ["culvert: stopped before it was ready\n"]
-    assert [(event["event"], event["kind"]) for event in daemon.events] == [("error", "cancelled")]
-
-
-@contextlib.contextmanager
-def deaf_forwarder(port, host_port):
-    """Forwards UDP, but of what the host says only the handshake (long headers, RFC 9000 section 17.2)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outside, \
-            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as inside:
-        outside.bind(("127.0.0.1", port))
-        inside.connect(("127.0.0.1", host_port))
-        client = []
-
-        def to_host():
-            with contextlib.suppress(OSError):
-                while data := outside.recvfrom(65536):
-                    client[:] = [data[1]]
-                    inside.send(data[0])
-
-        def to_client():
-            with contextlib.suppress(OSError):
-                while data := inside.recv(65536):
-                    if data[0] & 0x80:
-                        outside.sendto(data, client[0])
-
-        threads = [threading.Thread(target=work, daemon=True) for work in (to_host, to_client)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            for end in (outside, inside):
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-            for thread in threads:
-                thread.join(5)
-
-
-def test_stop_during_pairing_tells_that_the_result_is_unknown(workshop):
-    port, moved = free_udp_port(), free_udp_port()
-    target = workshop.origin().target
-    host = workshop.host(target, listen=f"127.0.0.1:{port}")
-    invite = host.invite()
-    host.daemon.stop()
-    host = workshop.host(target, state=host.state, listen=f"127.0.0.1:{moved}")
-    with deaf_forwarder(port, moved):
-        daemon = workshop.daemon("connect", "--json", invite, "--state-dir", workshop.directory())
-        host.daemon.event("paired")
-        daemon.signal(signal.SIGINT)
-        assert daemon.exit_code(timeout=5) == EXIT_INTERRUPTED
-    (event,) = daemon.events
-    assert event["event"] == "error" and event["kind"] == "authentication" and "unknown" in event["message"]
-    assert "result is unknown; ask for a fresh invite" in daemon.error_text
-
-
-@pytest.mark.parametrize("pairs", [True, False])
-def test_silent_host_is_explained(workshop, pairs):
-    with silent_host(workshop) as (state, invite, _):
-        done = run("connect", invite if pairs else "studio", "--state-dir", state)
-    assert_clear_failure(done, EXIT_UNREACHABLE)
-    assert "studio did not answer in time; is culvert host running there" in done.stderr
-
-
 def test_sixth_bad_invite_is_refused_too(workshop):
     host = workshop.host(workshop.origin().target, "--name", "studio")
     pair(workshop, host)
@@ -476,138 +315,9 @@ def test_token_opens_a_proxy_in_token_mode(workshop):
     assert_clear_failure(run("token", "nobody", "--state-dir", tunnel.client.state), EXIT_FAILURE)
 
 
-@pytest.fixture
-def named_tunnel(workshop):
-    """Names that a shell would take apart, in the usual state directory: (environment, host, server, device)."""
-    home = workshop.directory("home")
-    home.mkdir()
-    server, device = "my $(touch x) studio", "Ann's laptop"
-    host = workshop.host(workshop.origin().target, "--name", server, state=home / "culvert")
-    process = subprocess.Popen(
-        [BIN / "culvert", "connect", host.ready["invite"], "--device-name", device, "--state-dir", home / "culvert"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline().startswith("http://")
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=15)
-    assert process.returncode == EXIT_SUCCESS
-    environment = {**os.environ, "XDG_STATE_HOME": str(home), "PATH": f"{BIN}:{os.environ['PATH']}"}
-    return environment, errors, server, device
-
-
-def complete(environment, *words, cwd):
-    """What bash completes the last word to, as it would be inserted."""
-    script = """
-        source <(culvert completions bash)
-        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _culvert
-        printf '%s\\n' "${COMPREPLY[@]}" """
-    done = subprocess.run(["bash", "-c", script, "bash", *words], env=environment, cwd=cwd, capture_output=True,
-                          text=True, timeout=20, check=True)
-    assert done.stderr == ""
-    return done.stdout.split("\n")[:-1]
-
-
-def test_names_are_quoted_for_the_shell(named_tunnel, tmp_path):
-    environment, errors, server, device = named_tunnel
-    assert f"from now on, culvert connect '{server}'" in errors
-    for command, typed, name in (
-            ("connect", "my", server), ("forget", "", server), ("token", r"my\ \$", server),
-            ("revoke", "Ann", device), ("rename", "", device)):
-        (word,) = complete(environment, "culvert", command, typed, cwd=tmp_path)
-        back = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True, cwd=tmp_path)
-        assert back.stdout == name
-    # After an open quote bash adds nothing but the closing one.
-    assert complete(environment, "culvert", "connect", "'my ", cwd=tmp_path) == [server]
-    assert complete(environment, "culvert", "revoke", '"Ann\'s', cwd=tmp_path) == [device]
-    assert complete(environment, "culvert", "revoke", "'Ann", cwd=tmp_path) == [""]
-    assert complete(environment, "culvert", "connect", '"my', cwd=tmp_path) == [""]
-    assert complete(environment, "culvert", "connect", "other", cwd=tmp_path) == [""]
-    assert complete(environment, "culvert", "help", "dev", cwd=tmp_path) == ["devices"]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_control_c_leaves_the_terminal_clean(workshop):
-    tunnel = workshop.tunnel()
-    tunnel.client.daemon.stop()
-    pid, controller = pty.fork()
-    if pid == 0:
-        os.execv(BIN / "culvert", [
-            "culvert", "connect", tunnel.client.ready["server"], "--state-dir", str(tunnel.client.state)])
-    text = read_until(controller, b"direct path")
-    port = int(re.search(rb"http://127\.0\.0\.1:(\d+)", text).group(1))
-    with connect(port) as stuck:
-        stuck.sendall(request("/half/never"))
-        assert read_head(stuck)[0] == 200
-        os.write(controller, b"\x03")
-        text = read_until(controller, b"s left, Ctrl-C cuts them")
-        assert b"^C\r\x1b[K" in text
-        os.write(controller, b"\x03")
-        text = read_until(controller, b"\n")
-    assert text.endswith(b"\r\x1b[Kculvert: stopped at once; open requests were cut\r\n")
-    _, status = os.waitpid(pid, 0)
-    os.close(controller)
-    assert os.waitstatus_to_exitcode(status) == EXIT_FAILURE
-
-
-def read_until(descriptor, end, timeout=10):
-    """What comes up to `end` or after it."""
-    text, deadline = b"", time.monotonic() + timeout
-    while end not in text:
-        assert select.select([descriptor], [], [], max(0, deadline - time.monotonic()))[0], text
-        text += os.read(descriptor, 65536)
-    return text
-
-
-def in_terminal(workshop, columns, lines):
-    """What a host writes on a terminal of this size until it waits."""
-    controller, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    process = subprocess.Popen(
-        [BIN / "culvert", "host", "--target", "http://127.0.0.1:9", "--listen", "127.0.0.1:0", "--state-dir",
-         workshop.directory()], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
-    os.close(terminal)
-    text = b""
-    try:
-        text = read_until(controller, b"Stop with Ctrl-C")
-    finally:
-        process.terminate()
-        with contextlib.suppress(OSError):
-            while data := os.read(controller, 65536):
-                text += data
-        process.wait(15)
-        os.close(controller)
-    assert process.returncode == EXIT_SUCCESS
-    return text.decode()
-
-
-def test_qr_code_is_drawn_where_all_of_it_fits(workshop):
-    assert "█" in in_terminal(workshop, 150, 120)
-    for columns, lines in ((150, 60), (80, 120)):
-        text = in_terminal(workshop, columns, lines)
-        assert "█" not in text
-        # What is said about it does not scroll away above the invite.
-        assert text.index("invite=") < text.index(f"this one has {columns} and {lines}")
-
-
-def is_served(port):
-    try:
-        with connect(port, timeout=3) as connection:
-            connection.sendall(request("/hello"))
-            return read_head(connection)[0] == 200
-    except (OSError, AssertionError):
-        return False
-
-
-def free_udp_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_demonstration(tmp_path):
     from conftest import ROOT
 
     done = subprocess.run([ROOT / "demo", "--once"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert done.stdout.count("✓") == 5 and "✗" not in done.stdout and "it works" in done.stdout
-
-

@@ -7,8 +7,7 @@ import subprocess
 import pytest
 
 from clients import connect, curl, exchange, read_answer, request
-from daemons import EXIT_FAILURE, assert_clear_failure, rows, run, wait_for
-from test_commands import free_udp_port
+from daemons import EXIT_FAILURE, assert_clear_failure, free_udp_port, rows, run, wait_for
 
 
 def free_tcp_port():
