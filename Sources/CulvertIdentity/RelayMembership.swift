@@ -111,16 +111,18 @@ public struct RelayMembership: Sendable {
         reconcile()
     }
 
-    /// Whether `owner` may be dialed: only with all of its relays installed in the endpoint that dials.
+    /// The relays through which `owner` may be dialed: its own and the configured ones. It may be dialed only with all
+    /// of its own installed in the endpoint that dials.
     ///
     /// - Throws: `cancelled` without an endpoint, `unavailable` when a relay is not installed. Neither says which.
-    public func checkReady(toDial owner: NodeID) throws(TransportError) {
+    public func relays(toDial owner: NodeID) throws(TransportError) -> [RelayURL] {
         guard generation != nil else {
             throw TransportError(.cancelled, "the endpoint is closed; try again when it has started")
         }
         guard owners[owner, default: []].isSubset(of: installed) else {
             throw TransportError(.unavailable, "a relay of this server could not be set up; try again")
         }
+        return Self.sorted(configured.union(owners[owner, default: []]).intersection(installed))
     }
 
     private mutating func reconcile() -> [Action] {

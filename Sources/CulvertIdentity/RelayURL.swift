@@ -27,7 +27,7 @@ public struct RelayURL: Hashable, Sendable, CustomStringConvertible {
             throw Self.fault(
                 "a relay URL begins with http://; use https://, or --allow-insecure-relay for development")
         }
-        guard !url.hasUserInfo else { throw Self.fault("a relay URL must not contain a user name or password") }
+        guard url.userInfo == nil else { throw Self.fault("a relay URL must not contain a user name or password") }
         guard url.tail == "/" else {
             throw Self.fault("a relay URL must end after the host and port; no path, query or fragment is allowed")
         }

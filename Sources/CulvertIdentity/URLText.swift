@@ -1,31 +1,38 @@
 import CulvertCore
 
-/// The part of the URL grammar that relay URLs need, read strictly and written as browsers and iroh write it: lower-case
+/// The part of the URL grammar that relay and proxy URLs need, read strictly and written as browsers and iroh write it: lower-case
 /// scheme and host, no default port, `/` for an empty path.
 ///
 /// It reads less than the WHATWG standard on purpose. What that standard repairs (missing or backward slashes, spaces,
 /// percent-encoded hosts, `127.1`, `0x7f.1`) is refused, because two readers that repair differently see two hosts.
-struct URLText {
-    enum Host: Equatable {
+package struct URLText {
+    /// Whom a URL leads to.
+    package enum Host: Equatable {
+        /// A name in lower case.
         case name(String)
+        /// A literal address.
         case ip(IPAddress)
     }
 
     /// Lower-case, without the colon.
-    let scheme: String
-    let hasUserInfo: Bool
+    package let scheme: String
+    /// What stands before the `@`, as written; nil without one. It may hold a password.
+    package let userInfo: String?
     /// nil for schemes that are not of the web; the rest of such a URL is kept unread.
-    let host: Host?
+    package let host: Host?
+    /// The port that was written.
+    package let writtenPort: UInt16?
     /// The port that was written and is not the scheme's own.
     let port: UInt16?
     /// Path, query and fragment; at least `/` when there is a host.
-    let tail: String
+    package let tail: String
     /// The normalised text.
     let text: String
 
     private static let defaultPorts: [String: UInt16] = ["http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21]
 
-    init?(_ text: some StringProtocol) {
+    /// Reads `text`; nil when it is malformed or longer than any relay's URL.
+    package init?(_ text: some StringProtocol) {
         guard text.utf8.count <= Limits.relayURLBytes, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
             let colon = text.firstIndex(of: ":")
         else { return nil }
@@ -38,8 +45,9 @@ struct URLText {
 
         guard let defaultPort = Self.defaultPorts[scheme] else {
             guard !rest.isEmpty else { return nil }
-            hasUserInfo = false
+            userInfo = nil
             host = nil
+            writtenPort = nil
             port = nil
             tail = String(rest)
             self.text = "\(scheme):\(rest)"
@@ -53,13 +61,14 @@ struct URLText {
         tail = remainder.hasPrefix("/") ? String(remainder) : "/\(remainder)"
 
         let at = authority.lastIndex(of: "@")
-        hasUserInfo = at != nil
+        userInfo = at.map { String(authority[..<$0]) }
         let location = at.map { authority[authority.index(after: $0)...] } ?? authority[...]
         guard let (host, portText) = Self.split(location), let port = Self.port(portText) else { return nil }
         self.host = host
+        writtenPort = port
         self.port = port == defaultPort ? nil : port
-        let userInfo = at.map { "\(authority[..<$0])@" } ?? ""
-        self.text = "\(scheme)://\(userInfo)\(host.text)\(self.port.map { ":\($0)" } ?? "")\(tail)"
+        let user = userInfo.map { "\($0)@" } ?? ""
+        self.text = "\(scheme)://\(user)\(host.text)\(self.port.map { ":\($0)" } ?? "")\(tail)"
     }
 
     /// Splits `host:port`; the port text is empty when none was written.

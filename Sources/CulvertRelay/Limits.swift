@@ -42,6 +42,33 @@ package enum RelayLimits {
     /// come in the same instant.
     package static let restartSpread = Duration.seconds(1)
 
+    // MARK: Home relay
+
+    /// How long the first choice waits for slower relays once one has answered: what is not heard of by then is not the
+    /// fastest, and a host that starts is to be reachable soon.
+    package static let firstAnswerWait = Duration.seconds(1)
+    /// The time between rounds of measurements: networks change, and a round costs each relay one small request.
+    package static let measuringPeriod = Duration.seconds(60)
+    /// The span over which a host's next round is moved at random, so that many hosts do not measure in step.
+    package static let measuringSpread = Duration.seconds(6)
+    /// The least time between rounds that a lost link asks for: a link that breaks again and again must not become a
+    /// flood of requests.
+    package static let measuringFloor = Duration.seconds(5)
+    /// How often ``measuringFloor`` doubles while no relay works: up to 40 s, so that a machine without a network
+    /// tries seldom.
+    package static let measuringDoublings = 3
+    /// How long an answer counts, and how long a relay to which no link holds is avoided.
+    package static let measurementLife = Duration.seconds(300)
+    /// How often the time for which such a relay is avoided doubles: up to 80 minutes, so that a relay that never lets
+    /// us in costs ten seconds of being reachable now and then, and one that is repaired is found again.
+    package static let shunDoublings = 4
+    /// In how many rounds in a row a relay must be much faster than the home relay: one may be chance.
+    package static let fasterRounds = 2
+    /// How long the home relay's link may be down before another relay is taken: a restart takes less.
+    package static let homeLinkPatience = Duration.seconds(10)
+    /// How long a new home relay stays whatever happens: clients must be able to follow.
+    package static let homeHold = Duration.seconds(5)
+
     // MARK: WebSocket
 
     /// Bytes of a WebSocket message, however fragmented: what real relay clients accept.

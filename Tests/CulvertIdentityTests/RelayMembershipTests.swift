@@ -30,7 +30,7 @@ struct RelayMembershipTests {
 
     private func refusal(_ membership: RelayMembership, _ owner: NodeID) -> TransportError? {
         do {
-            try membership.checkReady(toDial: owner)
+            _ = try membership.relays(toDial: owner)
             return nil
         } catch {
             return error

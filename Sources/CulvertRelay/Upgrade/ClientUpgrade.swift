@@ -29,11 +29,10 @@ package struct ClientUpgrade: Sendable {
     /// - Throws: `unavailable` when something else than a relay answered, or a relay that cannot at present;
     ///   `authentication` when it asks for a token; `protocolViolation` for an answer that no relay gives.
     package func accept(_ head: MessageHead) throws(TransportError) -> RelayVersion {
-        let parts = head.startLine.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0] == "HTTP/1.1" || parts[0] == "HTTP/1.0", parts[1].utf8.count == 3,
-            parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let status = Int(parts[1])
-        else { throw TransportError(.framing, "the relay's answer is no HTTP/1.1 response") }
-        guard status == 101, parts[0] == "HTTP/1.1" else { throw Self.refusal(status) }
+        guard let (version, status) = head.status else {
+            throw TransportError(.framing, "the relay's answer is no HTTP/1.1 response")
+        }
+        guard status == 101, version == "HTTP/1.1" else { throw Self.refusal(status) }
         guard head.single("upgrade")?.lowercased() == "websocket",
             head.list("connection").contains(where: { $0.lowercased() == "upgrade" }),
             head.single("sec-websocket-accept") == (try WebSocketAccept.value(forKey: key)),

@@ -50,23 +50,6 @@ package struct RelayRequest: Hashable, Sendable {
         }
         let values = pairs.filter { $0[0] == name }
         guard values.count == 1, values[0].count == 2 else { return nil }
-        return Self.percentDecoded(values[0][1])
-    }
-
-    private static func percentDecoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16),
-                rest.prefix(2).allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "-") })
-            else { return nil }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return String(validating: bytes, as: UTF8.self)
+        return PercentText.decode(values[0][1]).flatMap { String(validating: $0, as: UTF8.self) }
     }
 }
