@@ -12,6 +12,16 @@ public struct TransportError: Error, Hashable, Sendable {
         self.kind = kind
         self.reason = reason.description
     }
+
+    /// The same reason as a failure of availability: for a helper of which there may be others, such as a relay.
+    package var asUnavailable: TransportError {
+        TransportError(kind: .unavailable, reason: reason)
+    }
+
+    private init(kind: ErrorKind, reason: String) {
+        self.kind = kind
+        self.reason = reason
+    }
 }
 
 /// The closed set of kinds of failure.

@@ -85,6 +85,26 @@ package final class DatagramBatch {
         }
     }
 
+    /// Takes out the groups whose remote address `isTaken` names and gives them to `body`, in order; the others stay.
+    package func drain(
+        where isTaken: (SocketAddress) -> Bool,
+        _ body: (_ datagrams: UnsafeRawBufferPointer, _ segment: Int, _ remote: SocketAddress, _ ecn: UInt8) -> Void
+    ) {
+        var kept = head
+        for index in pending {
+            let group = groups[index]
+            if isTaken(group.remote) {
+                let bytes = UnsafeRawBufferPointer(rebasing: buffer[group.offset..<group.offset + group.count])
+                body(bytes, group.segment, group.remote, group.ecn)
+            } else {
+                groups[kept] = group
+                kept += 1
+            }
+        }
+        groups.removeLast(groups.count - kept)
+        if isEmpty { removeAll() }
+    }
+
     /// Drops everything.
     package func removeAll() {
         groups.removeAll(keepingCapacity: true)

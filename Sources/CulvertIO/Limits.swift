@@ -28,6 +28,8 @@ package enum IOLimits {
     /// The kernel's buffers of a UDP socket: 10 ms at 400 MB/s, so that a busy loop loses nothing.
     package static let socketBufferBytes = 4 * 1024 * 1024
 
+    /// The delay between attempts to connect to the addresses of one name (RFC 8305 section 8).
+    package static let connectStagger: Duration = .milliseconds(250)
     /// How many connections a listener accepts in one turn, so that a flood leaves time for other sockets.
     package static let acceptsPerTurn = 64
     /// How long a listener rests when the process is out of descriptors; waking at once would spin.

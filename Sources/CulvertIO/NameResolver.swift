@@ -12,7 +12,15 @@ package enum NameResolver {
         }
     }
 
-    private static func lookUp(_ host: String) -> [IPAddress] {
+    /// What `host` stands for without asking anybody: a literal address, or a name under `localhost`, which means this
+    /// machine (RFC 6761 section 6.3). nil for any other name.
+    static func knownAddresses(of host: String) -> [IPAddress]? {
+        if let address = IPAddress(host) { return [address] }
+        return host.split(separator: ".").last?.lowercased() == "localhost" ? [.loopbackV4, .loopbackV6] : nil
+    }
+
+    /// The same as ``addresses(of:)``, on the caller's thread.
+    static func lookUp(_ host: String) -> [IPAddress] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?

@@ -30,4 +30,11 @@ package enum SystemRandom {
         guard let base = buffer.baseAddress else { return }
         clinux_random(base, buffer.count)
     }
+
+    /// 64 such bits.
+    package static func word() -> UInt64 {
+        var word: UInt64 = 0
+        withUnsafeMutableBytes(of: &word) { fill($0) }
+        return word
+    }
 }

@@ -23,6 +23,12 @@ struct clinux_address {
     uint8_t family; // 4, 6, or 0: none
 };
 
+// Arguments ----------------------------------------------------------------------------------------------------------
+
+// The words of the command line, the program's own name among them. They live as long as the process.
+int clinux_argument_count(void);
+const char *clinux_argument(int index);
+
 // Event loop ---------------------------------------------------------------------------------------------------------
 
 struct clinux_event {

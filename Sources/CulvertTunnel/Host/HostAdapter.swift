@@ -7,11 +7,11 @@ package enum HostNotice: Sendable {
     /// A device was paired.
     case paired(name: String)
     /// A paired device opened a connection.
-    case connected(deviceID: String, roundTripTime: Duration)
+    case connected(deviceID: String, path: PathState)
     /// A paired device's connection ended.
     case disconnected(deviceID: String)
     /// A paired device's packets take another path.
-    case pathChanged(deviceID: String, roundTripTime: Duration)
+    case pathChanged(deviceID: String, path: PathState)
     /// A pairing was refused.
     case refusedPairing
     /// The HTTP server does not answer.

@@ -64,7 +64,7 @@ final class HostConnection {
         stay = nil
         deviceID = device
         adapter.note(deviceID: device)
-        adapter.notify(.connected(deviceID: device, roundTripTime: connection.roundTripTime))
+        adapter.notify(.connected(deviceID: device, path: connection.pathState))
     }
 
     private func limitStay(_ time: Duration) {
@@ -139,7 +139,7 @@ extension HostConnection: ConnectionHandler {
 
     func connectionPathChanged(_ connection: QUICConnection) {
         guard let deviceID else { return }
-        adapter.notify(.pathChanged(deviceID: deviceID, roundTripTime: connection.roundTripTime))
+        adapter.notify(.pathChanged(deviceID: deviceID, path: connection.pathState))
     }
 
     func connectionClosed(_ connection: QUICConnection, reason: ConnectionEnd) {

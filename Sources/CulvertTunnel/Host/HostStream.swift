@@ -7,7 +7,7 @@ import CulvertTransport
 final class HostStream {
     private enum State {
         case preface(TunnelPrefaceDecoder)
-        case connecting(TargetDialer)
+        case connecting(StreamDialer)
         case pumping(TunnelPump)
         case over
     }
@@ -50,9 +50,9 @@ final class HostStream {
     }
 
     private func connectTarget() {
-        let dialer = TargetDialer(addresses: connection.targetAddresses, loop: loop) { [weak self] socket in
-            self?.targetAnswered(socket)
-        }
+        let dialer = StreamDialer(
+            addresses: connection.targetAddresses, within: TunnelLimits.targetTime, loop: loop
+        ) { [weak self] socket in self?.targetAnswered(socket) }
         state = .connecting(dialer)
         dialer.start()
     }
