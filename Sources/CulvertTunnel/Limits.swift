@@ -41,8 +41,6 @@ package enum TunnelLimits {
     /// Local connections at a time, unless configured: half of the usual 1,024 descriptors would be too few for
     /// browsers and load generators, and a connection costs two buffers at most.
     package static let localConnections = 1024
-    /// Streams of one QUIC connection at a time on the host, unless configured: as many as local connections.
-    package static let streams = 1024
 
     /// How much of a request's head is read at once.
     package static let headRead = 16 * 1024

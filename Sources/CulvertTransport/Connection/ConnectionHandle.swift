@@ -94,6 +94,10 @@ final class ConnectionHandle {
             settings.max_tx_udp_payload_size = TransportLimits.loopbackDatagram
             settings.no_tx_udp_payload_size_shaping = 1
             settings.no_pmtud = 1
+        } else if path.isRelayed {
+            // A relay takes larger datagrams, but not every network between a peer and its relay's other peers may.
+            settings.max_tx_udp_payload_size = TransportLimits.minimumDatagram
+            settings.no_pmtud = 1
         } else {
             settings.max_tx_udp_payload_size = TransportLimits.maximumDatagram
         }

@@ -15,8 +15,19 @@ package struct NetworkPath: Hashable, Sendable {
         self.remote = remote
     }
 
+    /// Whether packets on the path go through a relay.
+    package var isRelayed: Bool { remote.isRelayed }
+
     /// Whether packets on the path never leave the machine, so that large datagrams are safe.
     var staysOnMachine: Bool { local.ip.isLoopback && remote.ip.isLoopback }
+}
+
+/// What is known of the path of a connection.
+package struct PathState: Hashable, Sendable {
+    /// Whether it goes through a relay.
+    package var isRelayed: Bool
+    /// The smoothed round-trip time.
+    package var roundTripTime: Duration
 }
 
 /// A path in the form that ngtcp2 reads and writes, at an address that does not move.

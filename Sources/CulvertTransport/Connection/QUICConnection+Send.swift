@@ -73,6 +73,7 @@ extension QUICConnection {
 
     /// The largest datagram to write now. Above loopback's minimum only when the peer's own limit is known.
     private var datagramSize: Int {
+        if path.isRelayed { return TransportLimits.minimumDatagram }
         guard path.staysOnMachine else { return TransportLimits.maximumDatagram }
         return isEstablished ? TransportLimits.loopbackDatagram : TransportLimits.minimumDatagram
     }

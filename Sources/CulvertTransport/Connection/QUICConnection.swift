@@ -123,9 +123,14 @@ package final class QUICConnection: Deadlined {
         if case .established = state { true } else { false }
     }
 
-    /// Whether the handshake is still going on.
+    /// Whether the handshake is under way.
     var isHandshaking: Bool {
         if case .handshaking = state { true } else { false }
+    }
+
+    /// Whether all that is left to send is the end.
+    var isClosing: Bool {
+        if case .closing = state { true } else { false }
     }
 
     /// Why the connection is over, once it is.
@@ -139,6 +144,9 @@ package final class QUICConnection: Deadlined {
         ngtcp2_conn_get_conn_stat_versioned(handle, NGTCP2_CONN_STAT_VERSION, &statistics)
         return .nanoseconds(Int64(clamping: statistics.smoothed_rtt))
     }
+
+    /// What is known of the path that packets take.
+    package var pathState: PathState { PathState(isRelayed: path.isRelayed, roundTripTime: roundTripTime) }
 
     /// Three probe timeouts (RFC 9000 section 10.2): how long packets for an ended connection may still arrive.
     var lingerTime: Duration {

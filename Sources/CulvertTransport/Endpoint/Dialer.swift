@@ -19,8 +19,6 @@ package final class Dialer {
     private var stagger: LoopTimer?
     private var failure = TransportError(.unavailable, "the host has no address that can be reached from here")
 
-    /// Delay between attempts (RFC 8305 section 8).
-    private static let delay = Duration.milliseconds(250)
     /// Addresses tried at the most; a ticket with more is not honest.
     private static let maximumAddresses = 16
 
@@ -54,7 +52,7 @@ package final class Dialer {
                 let connection = try driver.endpoint.connect(to: node, on: path, alpn: alpn, now: driver.loop.now)
                 connection.handler = self
                 attempts.append(connection)
-                if !remaining.isEmpty { stagger?.arm(at: driver.loop.now + Self.delay) }
+                if !remaining.isEmpty { stagger?.arm(at: driver.loop.now + IOLimits.connectStagger) }
                 return
             } catch {
                 failure = error

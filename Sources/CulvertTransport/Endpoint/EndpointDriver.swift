@@ -1,7 +1,8 @@
 import CulvertCore
 import CulvertIO
 
-/// Runs a ``QUICEndpoint`` on an event loop: one UDP socket, one timer, one batch of outgoing datagrams.
+/// Runs a ``QUICEndpoint`` on an event loop: one UDP socket, perhaps a carrier for relayed paths, one timer, one batch
+/// of outgoing datagrams.
 ///
 /// Confined to the loop.
 package final class EndpointDriver {
@@ -11,7 +12,10 @@ package final class EndpointDriver {
     package let loop: EventLoop
     /// Whether the loop has been asked to call ``flush()``.
     package var isFlushScheduled = false
+    /// Carries the datagrams of relayed paths; without one they are dropped.
+    package weak var carrier: (any DatagramCarrier)?
 
+    private let policy: PathPolicy
     private let socket: UDPSocket
     private let batch = DatagramBatch()
     private var timer: LoopTimer?
@@ -19,10 +23,14 @@ package final class EndpointDriver {
     /// Whether the kernel takes no more datagrams for now; what is in ``batch`` waits.
     private var isBlocked = false
 
-    /// Binds `address` and begins to serve `endpoint`; throws `localListener` when the address cannot be had.
-    package init(endpoint: QUICEndpoint, loop: EventLoop, binding address: SocketAddress) throws(TransportError) {
+    /// Binds `address` and begins to serve `endpoint` on paths that `policy` allows; throws `localListener` when the
+    /// address cannot be had.
+    package init(
+        endpoint: QUICEndpoint, loop: EventLoop, binding address: SocketAddress, policy: PathPolicy = .auto
+    ) throws(TransportError) {
         self.endpoint = endpoint
         self.loop = loop
+        self.policy = policy
         socket = try UDPSocket.bind(address)
         timer = LoopTimer(loop: loop) { [weak self] in
             guard let self else { return }
@@ -33,6 +41,10 @@ package final class EndpointDriver {
             // What is asked for during a flush is part of it.
             if let self, !self.isFlushing { self.loop.flushLater(self) }
         }
+        endpoint.mayWrite = { [weak self] path in
+            guard path.isRelayed, let carrier = self?.carrier else { return true }
+            return carrier.hasRoom(toward: path.remote)
+        }
         try socket.attach(to: loop, handler: self)
     }
 
@@ -40,8 +52,10 @@ package final class EndpointDriver {
     package var localAddress: SocketAddress { socket.localAddress }
 
     /// Addresses under which this endpoint can be dialled: the bound one, or those of the interfaces. Loopback is
-    /// among them only when there is nothing else, since on other machines it means other machines.
+    /// among them only when there is nothing else, since on other machines it means other machines. None when only
+    /// relays may be used.
     package var dialableAddresses: [SocketAddress] {
+        guard policy.allowsDirect else { return [] }
         let bound = socket.localAddress
         guard bound.ip.isUnspecified else { return [bound] }
         let candidates = Interfaces.addresses().filter { interface in
@@ -53,12 +67,26 @@ package final class EndpointDriver {
         return (routable.isEmpty ? candidates : routable).map { SocketAddress($0.ip, port: bound.port) }
     }
 
-    /// The path that packets to `remote` would take; nil when there is no route or the socket is of another family.
+    /// The path that packets to `remote` would take; nil when there is no route, the socket is of another family, or
+    /// the policy forbids it.
     package func path(to remote: SocketAddress) -> NetworkPath? {
+        if let (relay, _) = RelayedAddress.numbers(remote) {
+            guard policy.allowsRelay, carrier != nil else { return nil }
+            return NetworkPath(local: RelayedAddress.local(relay: relay), remote: remote)
+        }
+        guard policy.allowsDirect else { return nil }
         let bound = socket.localAddress
         if case .v4 = bound.ip, case .v6 = remote.ip { return nil }
         let local = bound.ip.isUnspecified ? Interfaces.localAddress(toward: remote) : bound.ip
         return local.map { NetworkPath(local: SocketAddress($0, port: bound.port), remote: remote) }
+    }
+
+    /// Hands a datagram to the endpoint that the carrier brought. Its addresses must be relayed ones.
+    package func receive(
+        _ datagram: UnsafeRawBufferPointer, from remote: SocketAddress, to local: SocketAddress, ecn: UInt8
+    ) {
+        guard policy.allowsRelay else { return }
+        endpoint.receive(datagram, on: NetworkPath(local: local, remote: remote), ecn: ecn, now: loop.now)
     }
 
     /// Sends what connections still have to say, as far as the kernel takes it, closes the socket and ends the
@@ -78,6 +106,7 @@ extension EndpointDriver: UDPSocketHandler {
     package func socketReadable() {
         let now = loop.now
         socket.receive(budget: Self.receiveBudget) { datagram, local, remote, ecn in
+            guard policy.allowsDirect, !remote.isRelayed else { return }
             endpoint.receive(
                 UnsafeRawBufferPointer(datagram), on: NetworkPath(local: local, remote: remote), ecn: ecn, now: now)
         }
@@ -116,6 +145,9 @@ extension EndpointDriver: LoopFlusher {
     /// Fills a batch and sends it; true when there is more.
     private func sendRound() -> Bool {
         let hasMore = endpoint.flush(into: batch, now: loop.now)
+        batch.drain(where: \.isRelayed) { datagrams, segment, remote, ecn in
+            carrier?.carry(datagrams, segment: segment, to: remote, ecn: ecn)
+        }
         if !batch.isEmpty, socket.send(batch) == .blocked { isBlocked = true }
         return hasMore
     }

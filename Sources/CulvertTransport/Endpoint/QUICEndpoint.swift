@@ -18,6 +18,8 @@ package final class QUICEndpoint {
     package weak var acceptor: (any ConnectionAcceptor)?
     /// Called when there is something to flush or the next deadline moved.
     package var wantsAttention: () -> Void = {}
+    /// Whether a path takes datagrams now. A connection whose path does not is held back until ``resumeHeld()``.
+    package var mayWrite: (NetworkPath) -> Bool = { _ in true }
 
     let surroundings: QUICConnection.Surroundings
     let alpns: [String]
@@ -36,6 +38,8 @@ package final class QUICEndpoint {
     private var deadlines = DeadlineHeap<QUICConnection>()
     private var flushOrder: [QUICConnection] = []
     private var spareOrder: [QUICConnection] = []
+    /// Connections with something to send whose paths take nothing.
+    private var held: [QUICConnection] = []
     private var live: [ObjectIdentifier: QUICConnection] = [:]
     private var isClosed = false
 
@@ -83,11 +87,31 @@ package final class QUICEndpoint {
         // Connections that ask for attention meanwhile go on the other list, so that each gets one turn.
         swap(&flushOrder, &spareOrder)
         for connection in spareOrder {
+            // What closes is written all the same: nobody waits for it to arrive.
+            guard connection.isClosing || mayWrite(connection.path) else {
+                held.append(connection)
+                continue
+            }
             connection.isAwaitingFlush = false
             if connection.write(into: batch, now: now) { connectionWantsFlush(connection) }
         }
         spareOrder.removeAll(keepingCapacity: true)
         return !flushOrder.isEmpty || !answers.isEmpty
+    }
+
+    /// A path takes datagrams again: the connections that were held back have their turn.
+    package func resumeHeld() {
+        guard !held.isEmpty else { return }
+        flushOrder += held
+        held.removeAll(keepingCapacity: true)
+        wantsAttention()
+    }
+
+    /// Ends the handshakes on paths from `local`, which will not get through, for the reason of `error`.
+    package func failHandshakes(from local: SocketAddress, _ error: TransportError) {
+        for connection in connections where connection.path.local == local && connection.isHandshaking {
+            connection.finish(.failed(error), closePacket: nil)
+        }
     }
 
     /// Ends all connections that are still there, without a word to their peers, and opens no more. Their handlers are

@@ -63,9 +63,6 @@ package final class LoopbackProxy {
     /// The port that clients connect to.
     package var port: UInt16 { listener?.localAddress?.port ?? 0 }
 
-    /// How many local connections there are.
-    package var connectionCount: Int { connections.count }
-
     /// There is a connection to the host, or it allows more streams: whoever waits may go on.
     package func tunnelAvailable() {
         guard let connection = source?.tunnelConnection else { return }

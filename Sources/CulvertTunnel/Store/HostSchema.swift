@@ -29,7 +29,12 @@ enum HostSchema {
             device_id TEXT REFERENCES devices (id)
         ) STRICT;
         CREATE INDEX invites_by_expiry ON invites (expires_at);
+        """,
+        // The relay that an invite names, and so every device that paired with it.
         """
+        ALTER TABLE invites ADD COLUMN relay TEXT;
+        ALTER TABLE devices ADD COLUMN relay TEXT;
+        """,
     ]
 
     /// The version this program writes.

@@ -77,15 +77,16 @@ package final class HostStore {
 
     // MARK: Invites
 
-    /// Remembers an invite that can be redeemed once, before `expiresAt`, for a token valid on `transports`.
+    /// Remembers an invite that can be redeemed once, before `expiresAt`, for a token valid on `transports`, and that
+    /// names `relay`.
     package func createInvite(
-        tokenHash: [UInt8], transports: CredentialTransports, expiresAt: UnixTime, now: UnixTime
+        tokenHash: [UInt8], transports: CredentialTransports, relay: String? = nil, expiresAt: UnixTime, now: UnixTime
     ) throws(TransportError) {
         try database.run(
-            "INSERT INTO invites (token_hash, transports, created_at, expires_at) VALUES (?, ?, ?, ?)",
+            "INSERT INTO invites (token_hash, transports, relay, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
             [
-                .blob(tokenHash), .integer(Int64(transports.rawValue)), .integer(now.seconds),
-                .integer(expiresAt.seconds),
+                .blob(tokenHash), .integer(Int64(transports.rawValue)), relay.map(SQLiteValue.text) ?? .null,
+                .integer(now.seconds), .integer(expiresAt.seconds),
             ])
     }
 
@@ -119,10 +120,13 @@ package final class HostStore {
                 name: former?.name ?? deviceName.flatMap(DeviceName.sanitized) ?? DeviceName.placeholder,
                 nodeID: nodeID, transports: transports, createdAt: now, lastSeenAt: nil, revokedAt: nil)
             try database.run(
-                "INSERT INTO devices (id, name, node_id, token_hash, transports, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+                """
+                INSERT INTO devices (id, name, node_id, token_hash, transports, created_at, relay)
+                SELECT ?, ?, ?, ?, ?, ?, relay FROM invites WHERE token_hash = ?
+                """,
                 [
                     .text(device.id), .text(device.name), nodeID.map(SQLiteValue.blob) ?? .null, .blob(newTokenHash),
-                    .integer(Int64(transports.rawValue)), .integer(now.seconds),
+                    .integer(Int64(transports.rawValue)), .integer(now.seconds), .blob(tokenHash),
                 ])
             try database.run(
                 "UPDATE invites SET used_at = ?, device_id = ? WHERE token_hash = ?",
