@@ -34,12 +34,21 @@ let package = Package(
             ]),
         .target(name: "CulvertRelay", dependencies: ["CulvertCore", "CulvertIdentity", "CGnuTLS"]),
         .target(
+            name: "CulvertRelayClient",
+            dependencies: [
+                "CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CulvertRelay", "CGnuTLS",
+            ]),
+        .target(
             name: "CulvertTunnel",
             dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CSQLite"]),
         .target(
             name: "Culvert",
-            dependencies: ["CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CulvertTunnel"]),
-        .executableTarget(name: "CulvertCLI", dependencies: ["Culvert", "CulvertCore", "CLinux", "CQRencode"]),
+            dependencies: [
+                "CulvertCore", "CulvertIdentity", "CulvertIO", "CulvertTransport", "CulvertRelay", "CulvertRelayClient",
+                "CulvertTunnel",
+            ]),
+        .executableTarget(
+            name: "CulvertCLI", dependencies: ["Culvert", "CulvertCore", "CulvertIO", "CLinux", "CQRencode"]),
 
         .target(
             name: "CulvertRelayServer",
@@ -62,6 +71,9 @@ let package = Package(
             dependencies: ["CulvertTestSupport", "CulvertTransport", "CNgtcp2", "CNghttp3"]),
         .testTarget(name: "CulvertRelayTests", dependencies: ["CulvertTestSupport", "CulvertRelay"]),
         .testTarget(
+            name: "CulvertRelayClientTests",
+            dependencies: ["CulvertTestSupport", "CulvertIO", "CulvertRelay", "CulvertRelayClient"]),
+        .testTarget(
             name: "CulvertRelayServerTests",
             dependencies: [
                 "CulvertTestSupport", "CulvertIO", "CulvertIdentity", "CulvertRelay", "CulvertRelayServer",
@@ -69,7 +81,9 @@ let package = Package(
             ],
             path: "relay/Tests"),
         .testTarget(name: "CulvertTunnelTests", dependencies: ["CulvertTestSupport", "CulvertTunnel"]),
-        .testTarget(name: "CulvertTests", dependencies: ["Culvert", "CulvertTransport", "CulvertTunnel"]),
+        .testTarget(
+            name: "CulvertTests",
+            dependencies: ["CulvertTestSupport", "Culvert", "CulvertTransport", "CulvertTunnel", "CulvertRelayServer"]),
         .testTarget(name: "CulvertCLITests", dependencies: ["CulvertCLI"]),
     ],
     swiftLanguageModes: [.v6]

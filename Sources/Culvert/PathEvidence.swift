@@ -1,3 +1,5 @@
+import CulvertTransport
+
 /// How a connection's packets travel, and how long a round trip takes.
 public struct PathEvidence: Hashable, Sendable {
     /// The kind of the selected path.
@@ -9,6 +11,13 @@ public struct PathEvidence: Hashable, Sendable {
     public init(kind: PathKind, rtt: Duration) {
         self.kind = kind
         self.rtt = rtt
+    }
+}
+
+extension PathEvidence {
+    /// What is known of a path.
+    init(_ state: PathState) {
+        self.init(kind: state.isRelayed ? .relay : .direct, rtt: state.roundTripTime)
     }
 }
 

@@ -15,11 +15,19 @@ struct Tunnel {
     let manager: EndpointManager
     let server: PairedServer
 
-    init(to origin: Origin, _ configure: (inout HostConfiguration) -> Void = { _ in }) async throws {
+    init(
+        to origin: Origin, relay: RelayOptions = RelayOptions(),
+        _ configure: (inout HostConfiguration) -> Void = { _ in }
+    ) async throws {
         directory = try TemporaryDirectory()
         self.origin = origin
-        host = try await Host(Self.configuration(directory, port: origin.port, configure))
-        manager = try await EndpointManager(EndpointConfiguration(stateDirectory: directory.state("client")))
+        var configuration = Self.configuration(directory, port: origin.port, configure)
+        configuration.relay = relay
+        host = try await Host(configuration)
+        var endpoint = EndpointConfiguration(stateDirectory: directory.state("client"))
+        endpoint.relay = relay
+        endpoint.relay.relays = []
+        manager = try await EndpointManager(endpoint)
         server = try await manager.pair(with: host.makeInvite().link, deviceName: "phone")
     }
 
@@ -96,6 +104,7 @@ struct HostTests {
             case .deviceConnected(let name): seen.append("connected \(name)")
             case .path(let name, let evidence): seen.append("path \(name ?? "") \(evidence.kind)")
             case .deviceDisconnected(let name): seen.append("disconnected \(name)")
+            case .relay(let isConnected): seen.append("relay \(isConnected)")
             case .error(let error): seen.append("error \(error)")
             }
             if case .deviceDisconnected = event { break }

@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertTunnel
 
 /// How the loopback proxy of a connection behaves.
 public struct ConnectionOptions: Sendable {
@@ -7,10 +8,12 @@ public struct ConnectionOptions: Sendable {
     /// Who on this machine may use the proxy.
     public var localAuth = LocalAuth.sameUser
     /// Local connections at a time.
-    public var maxConnections = 1024
+    public var maxConnections: Int
 
     /// A free port, for this user only.
-    public init() {}
+    public init() {
+        maxConnections = TunnelLimits.localConnections
+    }
 }
 
 /// Who may use a loopback proxy. In every mode a request whose Host is not loopback is refused.

@@ -8,6 +8,8 @@ import CulvertTunnel
 public struct EndpointConfiguration: Sendable {
     /// Where the identity and the paired servers are kept.
     public var stateDirectory: StateDirectory
+    /// Its relays, and which kinds of path it may use.
+    public var relay = RelayOptions()
 
     /// An endpoint with its state in `stateDirectory`.
     public init(stateDirectory: StateDirectory) {
@@ -31,9 +33,11 @@ public actor EndpointManager {
     }
 
     private let loop: EventLoop
+    private let relayOptions: RelayOptions
     private let store: ServerStore
     private let pool = ChunkPool()
     private var driver: EndpointDriver?
+    private var relays: EndpointRelays?
     private var connections: [ConnectionKey: Connection] = [:]
     private var pairings: [Int: PairingAttempt] = [:]
     private var lastKey = 0
@@ -49,6 +53,7 @@ public actor EndpointManager {
     public init(_ configuration: EndpointConfiguration) async throws(TransportError) {
         let key = try configuration.stateDirectory.identity()
         store = ServerStore(configuration.stateDirectory)
+        relayOptions = configuration.relay
         loop = try EventLoop(name: "culvert-endpoint")
         do {
             try start(key)
@@ -60,7 +65,10 @@ public actor EndpointManager {
 
     private func start(_ key: SecretKey) throws(TransportError) {
         let endpoint = try QUICEndpoint(key: key, alpns: [], entropy: .system, pool: pool)
-        driver = try EndpointDriver(endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: 0))
+        let driver = try EndpointDriver(
+            endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: 0), policy: relayOptions.path)
+        relays = EndpointRelays(relayOptions, side: .client, key: key, driver: driver, pool: pool)
+        self.driver = driver
     }
 
     /// Pairs with the server that `link` invites to, once, and remembers it under `name` or its own name.
@@ -71,8 +79,9 @@ public actor EndpointManager {
     public func pair(with link: String, name: String? = nil, deviceName: String? = nil) async throws(TransportError)
         -> PairedServer
     {
-        guard let driver else { throw Self.closed }
-        let invite = try Invite.parse(link, now: SystemClock.wall())
+        guard let driver, let relays else { throw Self.closed }
+        let invite = try Invite.parse(
+            link, now: SystemClock.wall(), allowInsecureRelay: relayOptions.allowsInsecure)
         let request = PairingRequest(
             pairingToken: invite.payload.pairingToken.text, deviceName: deviceName ?? HostConfiguration.machineName)
         // What could go wrong afterwards is tried before, so that a full disk or a taken name does not cost the invite.
@@ -80,7 +89,7 @@ public actor EndpointManager {
         try store.prepare()
         lastKey += 1
         let key = lastKey
-        pairings[key] = PairingAttempt(request, with: invite, driver: driver)
+        pairings[key] = PairingAttempt(request, with: invite, driver: driver, relays: relays)
         defer { pairings[key] = nil }
         let result = await withTaskCancellationHandler {
             await answer(to: key)
@@ -105,7 +114,8 @@ public actor EndpointManager {
     public func connect(to server: PairedServer, _ options: ConnectionOptions = ConnectionOptions())
         async throws(TransportError) -> ServerConnection
     {
-        guard let driver else { throw Self.closed }
+        guard let driver, let relays else { throw Self.closed }
+        let endpoint = try server.endpoint(allowInsecureRelay: relayOptions.allowsInsecure)
         let (events, continuation) = AsyncStream.makeStream(
             of: ServerEvent.self, bufferingPolicy: .bufferingNewest(Self.bufferedEvents))
         let gate: LocalGate.Mode =
@@ -119,9 +129,17 @@ public actor EndpointManager {
                 port: options.port, gate: gate, maximumConnections: options.maxConnections,
                 deviceToken: server.deviceToken.text),
             loop: loop, pool: pool)
-        let link = ServerLink(server: server, driver: driver) { event in
-            continuation.yield(event)
-            if case .failed = event { continuation.finish() }
+        let link: ServerLink
+        do throws(TransportError) {
+            link = try ServerLink(
+                server: server, relayURLs: endpoint.relayURLs, driver: driver, relays: relays
+            ) { event in
+                continuation.yield(event)
+                if case .failed = event { continuation.finish() }
+            }
+        } catch {
+            proxy.close()
+            throw error
         }
         link.proxy = proxy
         proxy.source = link
@@ -164,6 +182,8 @@ public actor EndpointManager {
         for key in pairings.keys { cancelPairing(key) }
         for key in connections.keys { await close(key, grace: .zero) }
         driver.close()
+        relays?.close()
+        relays = nil
         loop.stop()
     }
 

@@ -20,6 +20,12 @@ public struct PairedServer: Sendable {
     /// What opens its tunnel. Never printed.
     let deviceToken: DeviceToken
 
+    /// The checked form of how to reach it; what was fine when it was paired may not be now, such as an insecure relay.
+    /// Throws `metadata`.
+    func endpoint(allowInsecureRelay: Bool) throws(TransportError) -> ValidatedEndpoint {
+        try metadata.validate(requiredALPNs: [], allowInsecureRelay: allowInsecureRelay)
+    }
+
     /// The direct addresses in its ticket.
     var addresses: [SocketAddress] {
         metadata.ticket.flatMap { try? EndpointTicket(text: $0) }?.directAddresses ?? []

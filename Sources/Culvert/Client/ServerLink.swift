@@ -18,6 +18,7 @@ final class ServerLink {
 
     private let server: PairedServer
     private let driver: EndpointDriver
+    private let relays: EndpointRelays
     private let notify: (ServerEvent) -> Void
     private var state = State.idle
     private var schedule = ReconnectSchedule()
@@ -35,10 +36,16 @@ final class ServerLink {
     /// not dialled in a loop.
     private static let provenAfter = Duration.seconds(10)
 
-    init(server: PairedServer, driver: EndpointDriver, notify: @escaping (ServerEvent) -> Void) {
+    /// A link to `server`, whose relays are `relayURLs`. Throws `metadata` for too many of them.
+    init(
+        server: PairedServer, relayURLs: [RelayURL], driver: EndpointDriver, relays: EndpointRelays,
+        notify: @escaping (ServerEvent) -> Void
+    ) throws(TransportError) {
         self.server = server
         self.driver = driver
+        self.relays = relays
         self.notify = notify
+        try relays.acquire(relayURLs, for: server.nodeID)
         timer = LoopTimer(loop: driver.loop) { [weak self] in self?.dial() }
     }
 
@@ -52,9 +59,7 @@ final class ServerLink {
     /// Closes the connection and stops dialling; whoever still waits for the first attempt hears of it.
     func close() {
         let previous = state
-        state = .stopped
-        timer?.disarm()
-        timer = nil
+        stopDialing()
         switch previous {
         case .dialing(let dialer): dialer.cancel()
         case .connected(let connection): connection.close(.done)
@@ -69,8 +74,14 @@ final class ServerLink {
         case .dialing, .connected, .stopped: return
         }
         lastDial = driver.loop.now
+        let addresses: [SocketAddress]
+        do throws(TransportError) {
+            addresses = try relays.addresses(of: server.nodeID, direct: server.addresses)
+        } catch {
+            return failed(error)
+        }
         let dialer = Dialer(
-            driver: driver, node: server.nodeID, addresses: server.addresses, alpn: server.tunnelALPN
+            driver: driver, node: server.nodeID, addresses: addresses, alpn: server.tunnelALPN
         ) { [weak self] result in
             switch result {
             case .success(let connection): self?.established(connection)
@@ -103,10 +114,16 @@ final class ServerLink {
     }
 
     private func stop(_ error: TransportError) {
+        stopDialing()
+        if onFirstAttempt != nil { finishFirstAttempt(error) } else { notify(.failed(error)) }
+    }
+
+    private func stopDialing() {
+        // The relays are let go of once.
+        if timer != nil { relays.release(server.nodeID) }
         state = .stopped
         timer?.disarm()
         timer = nil
-        if onFirstAttempt != nil { finishFirstAttempt(error) } else { notify(.failed(error)) }
     }
 
     private func finishFirstAttempt(_ error: TransportError?) {
@@ -116,7 +133,7 @@ final class ServerLink {
     }
 
     private func notifyPath(_ connection: QUICConnection) {
-        notify(.path(PathEvidence(kind: .direct, rtt: connection.roundTripTime)))
+        notify(.path(PathEvidence(connection.pathState)))
     }
 }
 

@@ -22,6 +22,7 @@ public actor Host {
     /// Held as long as the host runs, so that no second one serves from the same directory.
     private var lock: LockFile?
     private var driver: EndpointDriver?
+    private var relays: HostRelays?
     private var adapter: HostAdapter?
     private var store: HostStore?
     private var control: ControlServer?
@@ -55,6 +56,8 @@ public actor Host {
             loop.stop()
             throw error
         }
+        // So that the first invite names the fastest relay.
+        if let relays { await GracePeriod.wait(Self.relayPatience, loop: loop) { relays.whenDecided($0) } }
     }
 
     private func start() throws(TransportError) {
@@ -69,32 +72,60 @@ public actor Host {
             key: key, alpns: ALPN.http + ALPN.pairing, entropy: .system, pool: pool,
             maximumStreams: configuration.maxStreams)
         endpoint.acceptor = adapter
-        driver = try openSocket(for: endpoint, store)
+        let driver = try openSocket(for: endpoint, store)
+        self.driver = driver
         self.store = store
         self.adapter = adapter
         control = try ControlServer(path: configuration.stateDirectory.hostSocket, loop: loop) { [weak self] request in
             self?.assumeIsolated { $0.answer(request) } ?? .notFound
         }
+        try startRelays(driver: driver, store, pool: pool)
         lookUpTarget()
+    }
+
+    private func startRelays(driver: EndpointDriver, _ store: HostStore, pool: ChunkPool) throws(TransportError) {
+        guard configuration.relay.path.allowsRelay else { return }
+        let relays = HostRelays(
+            EndpointRelays(configuration.relay, side: .host, key: key, driver: driver, pool: pool), of: nodeID,
+            choosingFrom: configuration.relay.relays, loop: loop, pool: pool)
+        relays.onHome = { [weak self] isConnected in
+            self?.assumeIsolated { _ = $0.continuation.yield(.relay(isConnected: isConnected)) }
+        }
+        relays.onFailure = { [weak self] error in self?.assumeIsolated { _ = $0.continuation.yield(.error(error)) } }
+        relays.promise(try promisedRelays(store))
+        self.relays = relays
+        relays.start()
+    }
+
+    /// The relays at which someone may look for this host. Those that may not be used
+    /// any more, as the developer switch is gone, are left out.
+    private func promisedRelays(_ store: HostStore) throws(TransportError) -> Set<RelayURL> {
+        let texts = try store.promisedRelays(now: SystemClock.wall())
+        return Set(
+            texts.compactMap { try? RelayURL($0, allowInsecure: configuration.relay.allowsInsecure) })
     }
 
     /// Binds the configured address; otherwise the port of the last time, where paired devices look for the host, or
     /// one of the kernel's choice when no device would miss the old one.
     private func openSocket(for endpoint: QUICEndpoint, _ store: HostStore) throws(TransportError) -> EndpointDriver {
         if let address = configuration.listen {
-            return try EndpointDriver(endpoint: endpoint, loop: loop, binding: address)
+            return try bind(address, endpoint)
         }
         if let lastPort = try configuration.stateDirectory.lastPort() {
             do {
-                return try EndpointDriver(
-                    endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: lastPort))
+                return try bind(SocketAddress(.anyV6, port: lastPort), endpoint)
             } catch {
                 guard try store.devices().allSatisfy({ $0.revokedAt != nil }) else { throw Self.portTaken }
             }
         }
-        let driver = try EndpointDriver(endpoint: endpoint, loop: loop, binding: SocketAddress(.anyV6, port: 0))
+        let driver = try bind(SocketAddress(.anyV6, port: 0), endpoint)
         try configuration.stateDirectory.rememberPort(driver.localAddress.port)
         return driver
+    }
+
+    private func bind(_ address: SocketAddress, _ endpoint: QUICEndpoint) throws(TransportError) -> EndpointDriver {
+        try EndpointDriver(
+            endpoint: endpoint, loop: loop, binding: address, policy: configuration.relay.path)
     }
 
     // MARK: Invites and devices
@@ -105,7 +136,9 @@ public actor Host {
     }
 
     private func currentTicket() throws(TransportError) -> EndpointTicket {
-        try EndpointTicket(nodeID: nodeID, addresses: (driver?.dialableAddresses ?? []).map(TicketAddress.direct))
+        let relay = relays?.published.map { TicketAddress.relay($0.text) }
+        let direct = (driver?.dialableAddresses ?? []).map(TicketAddress.direct)
+        return try EndpointTicket(nodeID: nodeID, addresses: direct + (relay.map { [$0] } ?? []))
     }
 
     /// Makes an invite that pairs one device within `lifetime`, or the configured time.
@@ -118,11 +151,14 @@ public actor Host {
         let now = SystemClock.wall()
         let expiresAt = now + lifetime
         let token = PairingToken.generate()
+        let relay = relays?.published
         let payload = InvitePayload(
             name: name, pairingToken: token, preference: .tunnelOnly, expiresAt: expiresAt,
-            tunnel: ServerMetadata(ticket: try currentTicket()))
-        let invite = try Invite.make(payload, key: key)
-        try store.createInvite(tokenHash: token.hash.bytes, transports: .tunnel, expiresAt: expiresAt, now: now)
+            tunnel: ServerMetadata(ticket: try currentTicket(), relayURLs: relay.map { [$0] } ?? []))
+        let invite = try Invite.make(payload, key: key, allowInsecureRelay: configuration.relay.allowsInsecure)
+        try store.createInvite(
+            tokenHash: token.hash.bytes, transports: .tunnel, relay: relay?.text, expiresAt: expiresAt, now: now)
+        relays?.promise(try promisedRelays(store))
         return IssuedInvite(link: invite.link, expiresAt: expiresAt)
     }
 
@@ -167,6 +203,8 @@ public actor Host {
         control = nil
         adapter.close()
         driver.close()
+        relays?.close()
+        relays = nil
         self.adapter = nil
         self.driver = nil
         store = nil
@@ -180,12 +218,12 @@ public actor Host {
     private func tell(_ notice: HostNotice) {
         switch notice {
         case .paired(let name): continuation.yield(.paired(name))
-        case .connected(let id, let rtt):
+        case .connected(let id, let path):
             continuation.yield(.deviceConnected(deviceName(id)))
-            continuation.yield(.path(device: deviceName(id), PathEvidence(kind: .direct, rtt: rtt)))
+            continuation.yield(.path(device: deviceName(id), PathEvidence(path)))
         case .disconnected(let id): continuation.yield(.deviceDisconnected(deviceName(id)))
-        case .pathChanged(let id, let rtt):
-            continuation.yield(.path(device: deviceName(id), PathEvidence(kind: .direct, rtt: rtt)))
+        case .pathChanged(let id, let path):
+            continuation.yield(.path(device: deviceName(id), PathEvidence(path)))
         case .failed(let error): continuation.yield(.error(error))
         case .refusedPairing: continuation.yield(.error(Self.pairingRefused))
         case .targetUnreachable: continuation.yield(.error(Self.targetUnreachable))
@@ -222,6 +260,8 @@ public actor Host {
         .unavailable, "the HTTP server does not answer, so clients get status 503; start it, or check --target")
     private static let unknownDevice = TransportError(
         .authentication, "no device has this ID; culvert devices lists them")
+    /// How long a start waits for relays to be measured.
+    private static let relayPatience = Duration.seconds(3)
     /// Events kept for a reader that is slow; older ones are dropped.
     private static let bufferedEvents = 256
 }

@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertTransport
 import Glibc
 
 /// What a host is to do.
@@ -14,6 +15,8 @@ public struct HostConfiguration: Sendable {
     public var name: String
     /// How long an invite is good for, at most 30 days.
     public var inviteLifetime: Duration
+    /// The relays through which it can be reached, and which kinds of path it may use.
+    public var relay = RelayOptions()
     /// Requests in flight of one client.
     public var maxStreams: Int
 
@@ -23,7 +26,7 @@ public struct HostConfiguration: Sendable {
         self.target = target
         name = Self.machineName
         inviteLifetime = .seconds(90)
-        maxStreams = 1024
+        maxStreams = TransportLimits.streamsPerConnection
     }
 
     /// The machine's host name without its domain.
@@ -39,6 +42,8 @@ public struct HostConfiguration: Sendable {
 public enum HostEvent: Sendable {
     /// A device's packets take this path.
     case path(device: String?, PathEvidence)
+    /// The connection to the relay through which clients reach the host was made, or lost.
+    case relay(isConnected: Bool)
     /// A device connected.
     case deviceConnected(String)
     /// A device's connection ended.
