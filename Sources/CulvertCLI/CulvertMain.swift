@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertIO
 import Glibc
 
 /// The entry point. The main thread only waits for signals; the command runs in a task, on other threads, the first
@@ -10,7 +11,7 @@ struct CulvertMain {
         signal(SIGPIPE, SIG_IGN)
         let console = Console()
         let context = Context(console: console, now: UnixTime(seconds: Int64(time(nil))))
-        let words = Array(CommandLine.arguments.dropFirst())
+        let words = ProgramArguments.words
         do {
             switch try Invocation(words) {
             case .help(let topic):

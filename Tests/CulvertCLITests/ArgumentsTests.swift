@@ -52,6 +52,20 @@ private let json = OptionDescription(name: "json", help: "A switch")
         #expect(arguments.isSet(json) == good.json)
     }
 
+    @Test func allValuesOfAnOptionCanBeAskedFor() throws {
+        let words = ["--portal", "x", "a", "--portal=y", "--port", "1", "--port=2", "--portal", "x"]
+        let arguments = try Arguments(words, for: sample)
+        #expect(try arguments.values(portal) == ["x", "y", "x"])
+        #expect(try arguments.value(portal) == "x")
+        #expect(try arguments.values(port) == [1, 2])
+        #expect(try Arguments(["a"], for: sample).values(portal) == [])
+        let malformed = try Arguments(["a", "--port", "x", "--port", "2"], for: sample)
+        #expect(try malformed.value(port) == 2)
+        #expect(throws: UsageError("--port takes a port from 0 to 65535, not 'x'", command: "sample")) {
+            try malformed.values(port)
+        }
+    }
+
     private static let refusals: [([String], String)] = [
         ([], "FIRST is missing"),
         (["a", "b", "c"], "there is one argument too many, 'c'"),

@@ -55,14 +55,15 @@ import Testing
     @Test func everyOptionIsListed() {
         // An option that a command reads but does not list would be refused as unknown.
         let lists = Dictionary(uniqueKeysWithValues: Program.descriptions.map { ($0.name, $0.options.map(\.name)) })
+        let relay = ["relay", "allow-insecure-relay", "relay-ca", "relay-token-file", "path"]
         #expect(
             lists["host"] == [
-                "target", "listen", "name", "invite-lifetime", "max-streams", "state-dir", "qr", "json",
-            ])
+                "target", "listen", "name", "invite-lifetime", "max-streams",
+            ] + relay + ["state-dir", "qr", "json"])
         #expect(
             lists["connect"] == [
-                "port", "local-auth", "name", "device-name", "max-connections", "state-dir", "json",
-            ])
+                "port", "local-auth", "name", "device-name", "max-connections",
+            ] + relay + ["state-dir", "json"])
         #expect(lists["servers"] == ["state-dir", "json"])
         #expect(lists["devices"] == ["all", "state-dir", "json"])
         #expect(lists["token"] == ["state-dir"])
@@ -94,6 +95,29 @@ import Testing
         }
         let all = Program.descriptions.map(\.name).joined(separator: " ")
         #expect(CompletionScript(shell, script).section(of: "help").contains(shell == .bash ? "$commands" : all))
+    }
+
+    @Test(arguments: Shell.allCases)
+    func completionsOfferFilesAndRepeatedOptions(_ shell: Shell) throws {
+        let script = CompletionScript(shell, shell.completions(Program.descriptions).joined(separator: "\n"))
+        for command in ["host", "connect"] {
+            let lines = script.section(of: command).split(separator: "\n")
+            func line(_ option: String) throws -> String {
+                let name = shell == .fish ? "-l \(option) " : shell == .zsh ? "--\(option)=" : "--\(option))"
+                return String(try #require(lines.first { $0.contains(name) }))
+            }
+            let files =
+                switch shell {
+                case .bash: "compgen -f"
+                case .zsh: ":_files'"
+                case .fish: " -r -F "
+                }
+            for option in ["relay-ca", "relay-token-file"] { #expect(try line(option).contains(files)) }
+            #expect(try !line("relay").contains(files) && !line("state-dir").contains(files))
+            guard shell == .zsh else { continue }
+            // Without the star, zsh offers an option once.
+            #expect(try line("relay").contains("'*--relay=") && !line("path").contains("*--"))
+        }
     }
 
     @Test func manualPromisesNoMoreThanTheProgram() {

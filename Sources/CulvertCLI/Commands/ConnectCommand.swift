@@ -34,8 +34,8 @@ struct ConnectCommand: Command {
         ],
         options: [
             port.description, localAuth.description, name.description, deviceName.description,
-            maxConnections.description, CommonOptions.stateDirectory.description, CommonOptions.jsonEvents,
-        ],
+            maxConnections.description,
+        ] + RelayFlags.descriptions + [CommonOptions.stateDirectory.description, CommonOptions.jsonEvents],
         examples: [
             .init(purpose: "pair and connect", line: "culvert connect 'culvert://connect?v=4&invite=...'"),
             .init(purpose: "connect again, on a fixed port", line: "culvert connect studio --port 8080"),
@@ -54,6 +54,8 @@ struct ConnectCommand: Command {
     let deviceName: String?
     /// How the proxy behaves.
     let options: ConnectionOptions
+    /// The relays besides those that the invite names, and how all are reached.
+    let relay: RelayFlags
     /// Whether events go out as JSON.
     let tellsEvents: Bool
     private let stateDirectory: StateDirectory
@@ -73,6 +75,7 @@ struct ConnectCommand: Command {
         if let mode = try arguments.value(Self.localAuth) { options.localAuth = mode.localAuth }
         if let count = try arguments.value(Self.maxConnections) { options.maxConnections = count }
         self.options = options
+        relay = try RelayFlags(arguments, ofHost: false)
         tellsEvents = arguments.isSet(CommonOptions.jsonEvents)
         stateDirectory = try arguments.stateDirectory()
     }
@@ -88,7 +91,9 @@ struct ConnectCommand: Command {
     }
 
     func run(_ context: Context) async throws {
-        let configuration = EndpointConfiguration(stateDirectory: stateDirectory)
+        var endpoint = EndpointConfiguration(stateDirectory: stateDirectory)
+        endpoint.relay = try relay.load()
+        let configuration = endpoint
         let manager = try await stateDirectory.named { () async throws(TransportError) in
             try await EndpointManager(configuration)
         }
@@ -140,7 +145,8 @@ struct ConnectCommand: Command {
 
     private func pair(_ link: String, through manager: EndpointManager, _ context: Context) async throws -> PairedServer
     {
-        let name = (try? Invite.parse(link, now: context.now))?.payload.name
+        let name = (try? Invite.parse(link, now: context.now, allowInsecureRelay: relay.options.allowsInsecure))?
+            .payload.name
         let label = name.map { "Pairing with \($0)" } ?? "Pairing"
         do throws(TransportError) {
             return try await context.console.during(label) { () async throws(TransportError) in

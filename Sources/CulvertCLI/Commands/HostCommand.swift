@@ -25,11 +25,15 @@ struct HostCommand: Command {
         ],
         options: [
             target.description, listen.description, name.description, CommonOptions.inviteLifetime.description,
-            maxStreams.description, CommonOptions.stateDirectory.description, CommonOptions.qr.description,
-            CommonOptions.jsonEvents,
+            maxStreams.description,
+        ] + RelayFlags.descriptions + [
+            CommonOptions.stateDirectory.description, CommonOptions.qr.description, CommonOptions.jsonEvents,
         ],
         examples: [
             .init(purpose: "share a development server", line: "culvert host --target http://127.0.0.1:8080"),
+            .init(
+                purpose: "be reached from anywhere, through a relay of your own",
+                line: "culvert host --target http://127.0.0.1:8080 --relay https://relay.example.com"),
             .init(
                 purpose: "share a Unix socket, on a fixed UDP port",
                 line: "culvert host --target unix:/run/app.sock --listen '[::]:4433'"),
@@ -37,6 +41,8 @@ struct HostCommand: Command {
 
     /// What the host is to do.
     let configuration: HostConfiguration
+    /// Its relays, and how they are reached.
+    let relay: RelayFlags
     /// When the QR code is drawn.
     let qr: QRMode
     /// Whether events go out as JSON.
@@ -58,12 +64,15 @@ struct HostCommand: Command {
         if let lifetime = try arguments.value(CommonOptions.inviteLifetime) { configuration.inviteLifetime = lifetime }
         if let count = try arguments.value(Self.maxStreams) { configuration.maxStreams = count }
         self.configuration = configuration
+        relay = try RelayFlags(arguments, ofHost: true)
         tellsEvents = arguments.isSet(CommonOptions.jsonEvents)
         qr = try InvitePrinter.mode(arguments, asJSON: tellsEvents)
     }
 
     func run(_ context: Context) async throws {
-        let configuration = configuration
+        var shared = configuration
+        shared.relay = try relay.load()
+        let configuration = shared
         let host = try await configuration.stateDirectory.named { () async throws(TransportError) in
             try await context.console.during("Starting the host") { () async throws(TransportError) in
                 try await Host(configuration)
@@ -111,6 +120,7 @@ extension Event {
         self =
             switch event {
             case .path(let device, let evidence): .path(device: device, kind: Path(evidence), rtt: evidence.rtt)
+            case .relay(let isConnected): .relay(isConnected: isConnected)
             case .deviceConnected(let name): .connected(device: name)
             case .deviceDisconnected(let name): .disconnected(device: name)
             case .paired(let name): .paired(device: name)

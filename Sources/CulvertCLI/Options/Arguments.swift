@@ -4,20 +4,21 @@ import Synchronization
 
 /// The command line of one command, split into options and operands by getopt_long(3).
 ///
-/// Options and operands may be mixed; `--` ends the options. An option given twice counts with its last value.
+/// Options and operands may be mixed; `--` ends the options. An option given twice counts with its last value, unless all
+/// of them are asked for.
 struct Arguments: Sendable {
     /// The command that the line is for.
     let command: CommandDescription
     /// What was given without a name, in order.
     private(set) var operands: [String] = []
-    private var values: [String: String] = [:]
+    private var texts: [String: [String]] = [:]
 
     /// Splits `words`, which follow the command's name, and checks them against `command`, but for the values.
     init(_ words: [String], for command: CommandDescription) throws(UsageError) {
         self.command = command
         switch Arguments.scan(words, options: command.allOptions) {
         case .success(let scanned):
-            values = scanned.values
+            texts = scanned.texts
             operands = scanned.operands
         case .failure(let fault):
             throw UsageError(fault.message(for: command), command: command.name)
@@ -33,11 +34,19 @@ struct Arguments: Sendable {
     }
 
     /// Whether the option was given.
-    func isSet(_ option: OptionDescription) -> Bool { values[option.name] != nil }
+    func isSet(_ option: OptionDescription) -> Bool { texts[option.name] != nil }
 
     /// The option's value; nil when it was not given.
     func value<Value>(_ option: Option<Value>) throws(UsageError) -> Value? {
-        guard let text = values[option.description.name] else { return nil }
+        try texts[option.description.name]?.last.map { text throws(UsageError) in try parse(text, option) }
+    }
+
+    /// All values of an option that may be repeated, in order.
+    func values<Value>(_ option: Option<Value>) throws(UsageError) -> [Value] {
+        try (texts[option.description.name] ?? []).map { text throws(UsageError) in try parse(text, option) }
+    }
+
+    private func parse<Value>(_ text: String, _ option: Option<Value>) throws(UsageError) -> Value {
         guard let value = option.parse(text) else {
             throw usageError("--\(option.description.name) takes \(option.expectation), not \(UsageError.quote(text))")
         }
@@ -80,7 +89,7 @@ extension Arguments {
     private static let turn = Mutex(())
 
     private struct Scanned {
-        var values: [String: String] = [:]
+        var texts: [String: [String]] = [:]
         var operands: [String] = []
     }
 
@@ -126,10 +135,10 @@ extension Arguments {
                 let option = options[Int(step.code - firstOptionCode)]
                 // getopt_long takes any unambiguous beginning of a name; a later option would change what it means.
                 guard longName(word) == option.name else { return .failure(.unknownOption(longName(word))) }
-                scanned.values[option.name] = argument
+                scanned.texts[option.name, default: []].append(argument)
             default:
                 guard let option = options.first(where: { $0.letter == letter(step.code) }) else { continue }
-                scanned.values[option.name] = argument
+                scanned.texts[option.name, default: []].append(argument)
             }
         }
     }

@@ -57,6 +57,8 @@ struct OptionDescription: Sendable {
     var defaultText: String?
     /// Whether the command cannot do without it.
     var isRequired = false
+    /// Whether every value counts when it is given more than once; otherwise the last one does.
+    var isRepeatable = false
     /// What a shell offers for the value.
     var completion = Completion.nothing
 
@@ -76,6 +78,8 @@ enum Completion: Sendable, Equatable {
     case nothing
     /// One of these words.
     case words([String])
+    /// A file.
+    case file
     /// A directory.
     case directory
     /// One of the program's commands.

@@ -14,12 +14,12 @@ extension Option where Value == String {
     /// Any text that is not empty.
     static func text(
         _ name: String, _ metavar: String, _ help: String, default: String? = nil, isRequired: Bool = false,
-        completion: Completion = .nothing
+        isRepeatable: Bool = false, completion: Completion = .nothing
     ) -> Self {
         Option(
             description: OptionDescription(
                 name: name, metavar: metavar, help: help, defaultText: `default`, isRequired: isRequired,
-                completion: completion),
+                isRepeatable: isRepeatable, completion: completion),
             expectation: "a text that is not empty",
             parse: { $0.isEmpty ? nil : $0 })
     }

@@ -75,6 +75,7 @@ private enum BashCompletions {
         case .nothing: ""
         case .words(let words):
             "COMPREPLY=($(compgen -W \"\(words.joined(separator: " "))\" -- \"$cur\"));"
+        case .file: "COMPREPLY=($(compgen -f -- \"$cur\")); compopt -o filenames;"
         case .directory: "COMPREPLY=($(compgen -d -- \"$cur\")); compopt -o filenames;"
         case .command: "COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"));"
         case .serverName: "_culvert_names < <(_culvert_servers);"
@@ -103,7 +104,8 @@ private enum ZshCompletions {
     private static func branch(_ command: CommandDescription) -> [String] {
         let options = command.allOptions.map { option in
             let value = option.metavar.map { "=[\(escape(option.help))]:\(escape($0)):\(action(option.completion))" }
-            return "            '--\(option.name)\(value ?? "[\(escape(option.help))]")' \\"
+            let times = option.isRepeatable ? "*" : ""
+            return "            '\(times)--\(option.name)\(value ?? "[\(escape(option.help))]")' \\"
         }
         let operands = command.operands.enumerated().map { index, operand in
             "            '\(index + 1):\(escape(operand.metavar)):\(action(operand.completion))' \\"
@@ -116,6 +118,7 @@ private enum ZshCompletions {
         switch completion {
         case .nothing: ""
         case .words(let words): "(\(words.joined(separator: " ")))"
+        case .file: "_files"
         case .directory: "_directories"
         case .command: "(\(Program.descriptions.map(\.name).joined(separator: " ")))"
         case .serverName: "_culvert_servers"
@@ -147,7 +150,9 @@ private enum FishCompletions {
         let condition = "complete -c culvert -n '__fish_seen_subcommand_from \(command.name)'"
         let options = command.allOptions.map { option in
             let letter = option.letter.map { " -s \($0)" } ?? ""
-            let value = option.metavar == nil ? "" : " -x\(argument(option.completion))"
+            // Files are off for the whole command, so that the option has to turn them on again.
+            let argument = option.completion == .file ? " -r -F" : " -x\(argument(option.completion))"
+            let value = option.metavar == nil ? "" : argument
             return "\(condition) -l \(option.name)\(letter)\(value) -d '\(escape(option.help))'"
         }
         let operand = argument(command.operands.first?.completion ?? .nothing)
@@ -156,7 +161,7 @@ private enum FishCompletions {
 
     private static func argument(_ completion: Completion) -> String {
         switch completion {
-        case .nothing: ""
+        case .nothing, .file: ""
         case .words(let words): " -a '\(words.joined(separator: " "))'"
         case .directory: " -a '(__fish_complete_directories)'"
         case .command: " -a '\(Program.descriptions.map(\.name).joined(separator: " "))'"

@@ -6,6 +6,8 @@ enum Event: Sendable {
     case connectReady(server: String, url: String)
     /// The path of a connection was chosen or changed; `device` only on the host.
     case path(device: String?, kind: Path, rtt: Duration)
+    /// The host can be reached through a relay now, or no longer.
+    case relay(isConnected: Bool)
     case paired(device: String)
     case connected(device: String)
     case disconnected(device: String)
@@ -42,6 +44,7 @@ enum Event: Sendable {
                 [("kind", .string(kind.rawValue)), ("rttMs", .milliseconds(rtt))]
                     + (device.map { [("device", .string($0))] } ?? [])
             )
+        case .relay(let isConnected): ("relay", [("state", .string(isConnected ? "connected" : "lost"))])
         case .paired(let device): ("paired", [("device", .string(device))])
         case .connected(let device): ("connected", [("device", .string(device))])
         case .disconnected(let device): ("disconnected", [("device", .string(device))])
@@ -60,6 +63,7 @@ enum Event: Sendable {
         case .path(let device, let kind, let rtt):
             let who = device.map { "\(PrintableText.clean($0)): " } ?? ""
             return "\(who)\(kind.description), \(JSON.milliseconds(rtt).text) ms"
+        case .relay(let isConnected): return isConnected ? "connected to a relay" : "no relay; trying again"
         case .paired(let device): return "\(PrintableText.clean(device)) is paired"
         case .connected(let device): return "\(PrintableText.clean(device)) connected"
         case .disconnected(let device): return "\(PrintableText.clean(device)) disconnected"

@@ -44,6 +44,11 @@ struct Failure: Error, Equatable {
         self.init("--port \(port): \(error.reason)", code: ExitCode(error.kind), kind: error.kind.name)
     }
 
+    /// A failure with what an option names.
+    init(_ error: TransportError, of option: OptionDescription) {
+        self.init("--\(option.name): \(error.reason)", code: ExitCode(error.kind), kind: error.kind.name)
+    }
+
     /// How a command ended that was told to stop before it was ready. What merely broke off is not worth telling; a
     /// failure of its own, such as a pairing whose result is unknown, is.
     init(stoppedBy error: any Error) {
