@@ -2,6 +2,7 @@ import CulvertCore
 import CulvertIO
 import CulvertIdentity
 import CulvertRelay
+import CulvertTestSupport
 import Testing
 
 @testable import CulvertRelayServer

@@ -1,4 +1,5 @@
 import CulvertCore
+import CulvertIO
 import CulvertRelayServer
 import Glibc
 
@@ -12,7 +13,7 @@ struct Main {
         // Before any thread, so that every one inherits the mask.
         let signals = Signals()
         do throws(SettingsError) {
-            let request = try CommandLineRequest(Array(CommandLine.arguments.dropFirst()))
+            let request = try CommandLineRequest(ProgramArguments.words)
             switch request.task {
             case .help: out(Help.text)
             case .version: out("culvert-relay \(version)\n")

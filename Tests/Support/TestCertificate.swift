@@ -1,6 +1,7 @@
 /// A certificate that signs itself, for localhost and 127.0.0.1, and its key, which guards nothing.
-enum TestCertificate {
-    static let certificatePEM = Array(
+public enum TestCertificate {
+    /// The certificate.
+    public static let certificatePEM = Array(
         """
         -----BEGIN CERTIFICATE-----
         MIIBkTCCATegAwIBAgIUdtNtTsUXnLe4JTgdWLLlr0jogvwwCgYIKoZIzj0EAwIw
@@ -16,7 +17,8 @@ enum TestCertificate {
 
         """.utf8)
 
-    static let keyPEM = Array(
+    /// The key.
+    public static let keyPEM = Array(
         """
         -----BEGIN PRIVATE KEY-----
         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgbBxOjk7R7/BWtQ9m
