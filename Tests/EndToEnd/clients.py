@@ -1,11 +1,16 @@
-"""HTTP clients for the tests: curl as people use it, and a bare socket for what curl never does."""
+"""HTTP clients for the tests: curl as people use it, WebSockets, and a bare socket for what they never do."""
 
 import dataclasses
+import hashlib
 import json
 import re
 import socket
 import struct
 import subprocess
+
+from websockets.sync.client import connect as websocket
+
+from origin import pattern, pattern_digest
 
 
 @dataclasses.dataclass
@@ -32,6 +37,19 @@ def curl(*arguments, timeout=60, stdin=None, before=()):
     error, _, figures = done.stderr.decode(errors="replace").rpartition("\n@@")
     status, seconds, size = figures.split()
     return CurlResult(done.returncode, int(status), done.stdout, float(seconds), int(size), error)
+
+
+def do_the_main_job(url, before=()):
+    """Small and large, both ways, and the end of one direction before the other's."""
+    assert curl(url + "/hello", before=before).body == b"hello\n"
+    assert hashlib.sha256(curl(url + "/bytes/5000000", before=before).body).hexdigest() == pattern_digest(5_000_000)
+    body = pattern(2_000_000)
+    answer = curl("--data-binary", "@-", url + "/echo", stdin=body, before=before)
+    assert answer.json["sha256"] == hashlib.sha256(body).hexdigest()
+
+
+def open_socket(tunnel, path="/socket"):
+    return websocket(f"ws://127.0.0.1:{tunnel.port}{path}", max_size=1 << 24, ping_interval=None, proxy=None)
 
 
 def connect(port, timeout=20):

@@ -11,6 +11,7 @@ import tempfile
 import pytest
 
 import daemons
+import relays
 from origin import Origin
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -84,6 +85,10 @@ class Workshop:
         self._stack.callback(self._end, daemon)
         return daemon
 
+    def enter(self, context):
+        """Enters a context that ends with the workshop."""
+        return self._stack.enter_context(context)
+
     def tunnel(self, *connect_options, origin=None, host_options=(), **connect_more):
         origin = origin or self.origin()
         host = self.host(origin.target, *host_options)
@@ -145,3 +150,10 @@ def big_file(shared_workshop):
             file.write(BLOCK)
         file.write(BLOCK[: size % len(BLOCK)])
     return path, size, pattern_digest(size)
+
+
+@pytest.fixture
+def relay():
+    """A relay of ours for this test alone, without TLS, that tells its metrics."""
+    with relays.relay("--metrics", "127.0.0.1:0") as running:
+        yield running

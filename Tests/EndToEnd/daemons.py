@@ -208,8 +208,8 @@ def start_host(target, state, *options, listen="127.0.0.1:0", lifetime="10m", be
     return Host(daemon, state, daemon.event("ready"))
 
 
-def start_connect(what, state, *options, before=()):
-    daemon = Daemon(["connect", "--json", what, "--state-dir", state, *options], before=before)
+def start_connect(what, state, *options, **more):
+    daemon = Daemon(["connect", "--json", what, "--state-dir", state, *options], **more)
     return Connection(daemon, state, daemon.event("ready"))
 
 

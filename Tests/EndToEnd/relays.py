@@ -22,9 +22,10 @@ CHALLENGE, AUTH, CONFIRMS, DENIES, SEND, SEND_BATCH, GOT, GOT_BATCH, GONE, PING,
 class Relay:
     """A running relay; `port` is that of its first listener."""
 
-    def __init__(self, *options, listen="127.0.0.1:0"):
+    def __init__(self, *options, listen="127.0.0.1:0", before=()):
+        listen = ["--listen", listen] if listen else []
         self._process = subprocess.Popen(
-            [daemons.BIN / "culvert-relay", *(["--listen", listen] if listen else []), *map(str, options)], stdin=subprocess.DEVNULL,
+            [*before, daemons.BIN / "culvert-relay", *listen, *map(str, options)], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))
         self.pid = self._process.pid
@@ -95,6 +96,14 @@ def relay(*options, **more):
         yield running
     finally:
         running.close()
+
+
+INSECURE = "--allow-insecure-relay"  # what our relays need from hosts and clients, as they are on this machine
+
+
+def relayed_tunnel(workshop, relay, *connect_options, host_options=()):
+    """A tunnel whose ends know `relay`."""
+    return workshop.tunnel(INSECURE, *connect_options, host_options=("--relay", relay.url, INSECURE, *host_options))
 
 
 class Denied(Exception):
@@ -168,8 +177,8 @@ async def client(url, key=None, versions=("iroh-relay-v2", "iroh-relay-v1"), ans
         yield Client(socket, key)
 
 
-def certificate(directory, name="server"):
-    """A private authority and a certificate of it for 127.0.0.1 and localhost: (authority, chain, key) as files."""
+def certificate(directory, name="server", address="127.0.0.1"):
+    """A private authority and a certificate of it for `address` and localhost: (authority, chain, key) as files."""
     def openssl(*arguments):
         subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
@@ -180,7 +189,7 @@ def certificate(directory, name="server"):
         openssl("req", "-x509", *curve, "-days", 2, "-subj", "/CN=test authority", "-keyout", authority_key, "-out", authority)
     openssl("req", *curve, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
     extensions = directory / "extensions"
-    extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    extensions.write_text(f"subjectAltName=IP:{address},DNS:localhost\n")
     openssl("x509", "-req", "-in", request, "-CA", authority, "-CAkey", authority_key, "-days", 2, "-extfile", extensions,
             "-out", chain)
     return authority, chain, key

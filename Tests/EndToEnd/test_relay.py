@@ -25,12 +25,6 @@ def run(coroutine, timeout=60):
     return asyncio.run(asyncio.wait_for(coroutine, timeout))
 
 
-@pytest.fixture
-def relay():
-    with relays.relay() as running:
-        yield running
-
-
 def get(relay, path, **fields):
     connection = http.client.HTTPConnection("127.0.0.1", relay.port, timeout=5)
     connection.request("GET", path, headers=fields)

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from clients import connect, read_head, request
-from daemons import BIN, EXIT_FAILURE, EXIT_SUCCESS, run
+from daemons import BIN, EXIT_FAILURE, EXIT_SUCCESS
 
 
 @pytest.fixture

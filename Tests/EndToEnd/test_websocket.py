@@ -11,16 +11,12 @@ import time
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect as websocket
 
+from clients import open_socket
 from conftest import ROOT
 from daemons import wait_for
 
 IDLE_SECONDS = 75  # longer than any idle time that a proxy or QUIC connection may have
-
-
-def open_socket(tunnel, path="/socket"):
-    return websocket(f"ws://127.0.0.1:{tunnel.port}{path}", max_size=1 << 24, ping_interval=None, proxy=None)
 
 
 @pytest.fixture(scope="session", autouse=True)
