@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Throughput, requests a second and memory of a Culvert tunnel next to `ssh -L` and no tunnel at all.
+"""Throughput, latency, requests a second and memory of a Culvert tunnel, direct and through a relay of its own, next to
+`ssh -L` and no tunnel at all.
 
 One nginx worker serves a file in memory. In every round each way takes its turn, so that a busy machine is unfair to
 all of them alike; the medians count. Everything stays on loopback and ends with the script.
@@ -8,6 +9,7 @@ all of them alike; the medians count. Everything stays on loopback and ends with
 import argparse
 import contextlib
 import getpass
+import http.client
 import json
 import os
 import pathlib
@@ -21,7 +23,9 @@ import sys
 import tempfile
 import time
 
-WAYS = ("direct", "ssh -L", "culvert")
+# How a request may go; the last three are tunnels of Culvert.
+NO_TUNNEL, SSH, DIRECT, RELAY, TLS_RELAY = "no tunnel", "ssh -L", "culvert", "by relay", "by TLS relay"
+WAYS = (NO_TUNNEL, SSH, DIRECT, RELAY, TLS_RELAY)
 
 
 def free_port():
@@ -116,18 +120,36 @@ def start_ssh(programs, target):
     return port, [client.pid, server.pid]
 
 
-def start_culvert(programs, binaries, target):
-    """A host and a proxy; gives (port, [host, proxy])."""
+def start_relay(programs, binaries, tls):
+    """A relay that bounds nobody's rate; gives (options for host and proxy, options for the host, [relay])."""
+    directory, port = programs.directory, free_port()
+    settings, trust = [], ["--allow-insecure-relay", "--path", "relay"]
+    if tls:
+        certificate, key = directory / "relay.pem", directory / "relay.key"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+             "2", "-subj", "/CN=relay", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+            check=True, capture_output=True)
+        settings += ["--tls-cert", certificate, "--tls-key", key]
+        trust += ["--relay-ca", certificate]
+    relay = programs.start(binaries / "culvert-relay", "--listen", f"127.0.0.1:{port}", "--rate", 0, *settings)
+    wait_for_port(port, relay)
+    return trust, ["--relay", f"http{'s' if tls else ''}://127.0.0.1:{port}"], [relay.pid]
+
+
+def start_culvert(programs, binaries, target, way):
+    """A host, a proxy, and what is between them; gives (port, [host, proxy, relay])."""
 
     def start(*arguments):
         process = programs.start(binaries / "culvert", *arguments, stdout=subprocess.PIPE)
         return process, json.loads(process.stdout.readline() or sys.exit("culvert did not start"))
 
-    directory = programs.directory
+    both, host_only, relay = ([], [], []) if way == DIRECT else start_relay(programs, binaries, way == TLS_RELAY)
+    state = programs.directory / way
     host, ready = start("host", "--json", "--target", f"http://127.0.0.1:{target}", "--listen", "127.0.0.1:0",
-                        "--state-dir", directory / "host-state")
-    proxy, ready = start("connect", "--json", ready["invite"], "--state-dir", directory / "proxy-state")
-    return int(ready["url"].rpartition(":")[2]), [host.pid, proxy.pid]
+                        "--state-dir", state / "host", *both, *host_only)
+    proxy, ready = start("connect", "--json", ready["invite"], "--state-dir", state / "proxy", *both)
+    return int(ready["url"].rpartition(":")[2]), [host.pid, proxy.pid, *relay]
 
 
 # Measuring
@@ -174,6 +196,19 @@ def throughput(port):
     return float(done.stdout) / 1e6
 
 
+def latency(port, count=300):
+    """Milliseconds that a small request takes on a connection that is there: the median of `count`, one at a time."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        connection.request("GET", "/small")
+        connection.getresponse().read()
+        times.append(time.perf_counter() - start)
+    connection.close()
+    return statistics.median(times) * 1e3
+
+
 def request_rate(port, seconds):
     """(requests/s, failed requests) of wrk with 16 connections."""
     done = subprocess.run(["wrk", "-t1", "-c16", f"-d{seconds}s", f"http://127.0.0.1:{port}/small"],
@@ -186,7 +221,7 @@ def request_rate(port, seconds):
 
 
 def measure(ways, rounds, size, seconds):
-    samples = {way: {"MB/s": [], "CPU s/GB": [], "requests/s": []} for way in ways}
+    samples = {way: {"MB/s": [], "CPU s/GB": [], "ms": [], "requests/s": []} for way in ways}
     for number in range(rounds):
         for way, (port, pids) in ways.items():
             members = family(pids) if pids else set()
@@ -194,11 +229,12 @@ def measure(ways, rounds, size, seconds):
             speed = throughput(port)
             samples[way]["MB/s"].append(speed)
             samples[way]["CPU s/GB"].append((processor_seconds(members) - before) / (size / 1e9))
+            samples[way]["ms"].append(latency(port))
             rate, failed = request_rate(port, seconds)
             samples[way]["requests/s"].append(rate)
             if failed:
                 sys.exit(f"{failed} requests failed through {way}")
-            print(f"    round {number + 1}  {way:<8} {speed:8,.0f} MB/s {rate:10,.0f} requests/s", flush=True)
+            print(f"    round {number + 1}  {way:<12} {speed:8,.0f} MB/s {rate:10,.0f} requests/s", flush=True)
     return samples
 
 
@@ -208,9 +244,10 @@ def summarize(ways, samples):
         result = {name: statistics.median(values) for name, values in samples[way].items()}
         result["samples"] = samples[way]
         if pids:
-            result["peak memory, MB"] = {"both": peak_memory(family(pids))}
-            if way == "culvert":
-                result["peak memory, MB"] |= {"host": peak_memory(pids[:1]), "proxy": peak_memory(pids[1:])}
+            result["peak memory, MB"] = {"all": peak_memory(family(pids))}
+            if way not in (NO_TUNNEL, SSH):
+                names = ("host", "proxy", "relay")
+                result["peak memory, MB"] |= {name: peak_memory([pid]) for name, pid in zip(names, pids)}
         else:
             del result["CPU s/GB"]
         results[way] = result
@@ -218,15 +255,18 @@ def summarize(ways, samples):
 
 
 def print_table(results):
-    base = results["ssh -L"]
-    print(f"\n{'':<10}{'MB/s':>9}{'of ssh -L':>11}{'requests/s':>13}{'of ssh -L':>11}{'CPU s/GB':>10}{'peak RSS, MB':>14}")
+    base = results[SSH]
+    print(f"\n{'':<13}{'MB/s':>8}{'of ssh -L':>11}{'ms':>8}{'requests/s':>12}{'of ssh -L':>11}{'CPU s/GB':>10}{'peak RSS, MB':>14}")
     for way, result in results.items():
-        memory = result.get("peak memory, MB", {}).get("both")
-        print(f"{way:<10}{result['MB/s']:>9,.0f}{result['MB/s'] / base['MB/s']:>11.2f}{result['requests/s']:>13,.0f}"
-              f"{result['requests/s'] / base['requests/s']:>11.2f}"
+        memory = result.get("peak memory, MB", {}).get("all")
+        print(f"{way:<13}{result['MB/s']:>8,.0f}{result['MB/s'] / base['MB/s']:>11.2f}{result['ms']:>8.3f}"
+              f"{result['requests/s']:>12,.0f}{result['requests/s'] / base['requests/s']:>11.2f}"
               + (f"{result['CPU s/GB']:>10.1f}{memory:>14,.0f}" if memory else f"{'–':>10}{'–':>14}"))
-    memory = results["culvert"]["peak memory, MB"]
-    print(f"\nculvert's peak memory: host {memory['host']:.0f} MB, proxy {memory['proxy']:.0f} MB")
+    print()
+    for way, result in results.items():
+        memory = result.get("peak memory, MB", {})
+        if len(memory) > 1:
+            print(f"peak memory, {way}: " + ", ".join(f"{name} {memory[name]:.0f} MB" for name in list(memory)[1:]))
 
 
 def main():
@@ -244,8 +284,10 @@ def main():
     programs = Programs(directory)
     try:
         origin = start_nginx(programs, size)
-        ways = dict(zip(WAYS, ((origin, []), start_ssh(programs, origin), start_culvert(programs, options.bin, origin))))
-        print(f"{options.mib} MiB by curl, then wrk -t1 -c16 for {options.seconds} s, {options.rounds} rounds, interleaved")
+        ways = {NO_TUNNEL: (origin, []), SSH: start_ssh(programs, origin)}
+        ways |= {way: start_culvert(programs, options.bin, origin, way) for way in WAYS[2:]}
+        print(f"{options.mib} MiB by curl, 300 requests one by one, then wrk -t1 -c16 for {options.seconds} s; "
+              f"{options.rounds} rounds, interleaved")
         results = summarize(ways, measure(ways, options.rounds, size, options.seconds))
     finally:
         programs.close()

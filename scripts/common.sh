@@ -22,8 +22,8 @@ build_packages=(
     libsodium-dev libsqlite3-dev libqrencode-dev
 )
 demo_packages=(curl python3)
-test_packages=(curl openssl iproute2 util-linux python3 python3-venv chromium)
-benchmark_packages=(curl python3 nginx-light wrk openssh-client openssh-server)
+test_packages=(curl faketime openssl iproute2 util-linux python3 python3-venv chromium)
+benchmark_packages=(curl openssl python3 nginx-light wrk openssh-client openssh-server)
 
 require_swift() {
     command -v swift >/dev/null || die "no 'swift' on PATH: install Swift 6.0 or later from https://www.swift.org/install/linux/ and put its usr/bin on PATH"
